@@ -43,7 +43,8 @@ from .api import batch, collective, forecast, kernel, train
 from .errors import Error, ExportError, NotFoundError, TorchMissingError
 from .mapping import Mapped, map, ray_executor
 from .recording import Recording, record
-from .studies import choose, choose_serve, compare, gpus, infer, largest, models, plan, plan_serve, scale, serve, sweep
+from .serving import choose_serve, plan_serve, serve
+from .studies import choose, compare, gpus, infer, largest, models, plan, scale, sweep
 from .tracing import trace
 
 # Without `map`: a star import must not take Python's own away.

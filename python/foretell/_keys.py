@@ -10,10 +10,12 @@ __all__ = [
     "DTYPES",
     "PARALLEL",
     "ChooseRequest",
+    "ChooseServeRequest",
     "InferRequest",
     "LargestRequest",
     "ModelRequest",
     "PlanRequest",
+    "PlanServeRequest",
     "ScaleRequest",
     "ServeRequest",
 ]
@@ -183,8 +185,124 @@ class ChooseRequest(TypedDict, total=False):
 
     id: Any
     quantile: float
-    batch: int
+    batch: Any
     global_batch: int
+    seq: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute: Any
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    mtp: int
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    offload_layers: int
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    course: bool
+    pictures: Sequence[str]
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+    framework: str
+    search: Mapping[str, Any]
+    allow: Any
+    objective: Literal["cost", "time", "energy", "carbon", "knee"]
+    constraints: Mapping[str, Any]
+    deadline: Any
+    budget: float
+    provider: str | Sequence[str]
+    price: Any
+    pricing: Literal["on_demand", "spot", "reserved"]
+    failures: Mapping[str, Any]
+    pue: float
+    kwh_price: float
+    carbon: float
+    today: str
+
+
+class ChooseServeRequest(TypedDict, total=False):
+    """What may be said of ``choose_serve`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    batch: int
     seq: int
     weights_dtype: Any
     weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
@@ -278,12 +396,40 @@ class ChooseRequest(TypedDict, total=False):
     leaf_nodes: int
     nccl: str
     tiers: Sequence[Any]
+    engine: str | Mapping[str, Any]
+    settings: Literal["recipe", "defaults"]
+    isl: float
+    osl: float
+    length_range: Sequence[float]
+    length_sigma: float
+    lengths: str
+    rate: float
+    burstiness: float
+    requests: int
+    warmup: int
+    start: Literal["together", "steady"]
+    think_ms: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    chunked_prefill: bool
+    gpu_memory_utilization: float
+    prefix_hit: float
+    prompts: int
+    speculative: Mapping[str, Any]
+    draft: str | Mapping[str, Any]
+    draft_tokens: int
+    acceptance: float
+    adapters: int
+    adapter_rank: int
+    scheduling: Literal["fcfs", "priority", "shortest", "fair", "max_min"]
+    routing: Literal["round_robin", "least_loaded", "prefix_aware"]
+    slo: Mapping[str, Any]
+    seed: int
     deadline: Any
     budget: float
     provider: str | Sequence[str]
     price: Any
     pricing: Literal["on_demand", "spot", "reserved"]
-    failures: Mapping[str, Any]
     pue: float
     kwh_price: float
     carbon: float
@@ -575,6 +721,138 @@ class PlanRequest(TypedDict, total=False):
     top: int
     emit: str | Sequence[str]
     exhaustive: bool
+
+
+class PlanServeRequest(TypedDict, total=False):
+    """What may be said of ``plan_serve`` beside the arguments of its function."""
+
+    id: Any
+    quantile: float
+    seq: int
+    weights_dtype: Any
+    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    kv_dtype: Any
+    cache: Literal["paged", "static", "dynamic"]
+    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    stack: str | Mapping[str, Any]
+    compile_scope: Literal["auto", "model", "layers"]
+    fusions: Literal["recipe", "plain"]
+    optimizer: Literal[
+        "adamw",
+        "adamw_foreach",
+        "adamw_8bit",
+        "adafactor",
+        "sgd",
+        "sgd_momentum",
+        "muon",
+        "lamb",
+        "none",
+    ]
+    master_weights: bool
+    recompute_modules: Sequence[str]
+    lora_rank: int
+    lora: Mapping[str, Any]
+    clip_grad: bool
+    host: str | Mapping[str, Any]
+    host_us_per_op: float
+    layout: Literal["nhwc", "nchw"]
+    images: int
+    image_size: str
+    mtp: int
+    read_as: str
+    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss_positions: int
+    packing: Any
+    power_cap_w: float
+    ema: bool
+    moments_dtype: Any
+    optimizer_in_backward: bool
+    recompute_layers: int
+    remat_policy: Sequence[str]
+    offload: Sequence[str]
+    offload_layers: int
+    host_gbps: float
+    nvme_gbps: float
+    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    reference: bool
+    rollout_tokens: int
+    parallel: Mapping[str, Any]
+    cluster: Mapping[str, Any]
+    tokens: float
+    detail: Literal["summary", "layers", "kernels"]
+    advice: bool
+    techniques: bool
+    course: bool
+    pictures: Sequence[str]
+    loader: Mapping[str, Any]
+    tp: int
+    pp: int
+    vpp: int
+    dp: int
+    cp: int
+    ep: int
+    etp: int
+    zero: int
+    sp: bool
+    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
+    overlap: bool
+    tp_overlap: bool
+    deal: Literal["even", "rest"]
+    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
+    ulysses: bool
+    gather: Literal["layer", "parameter"]
+    shard: int
+    reshard: bool
+    gather_overlap: bool
+    overlap_p2p: bool
+    expert_dispatch: Literal["copies", "once"]
+    expert_overlap: bool
+    expert_skew: float
+    expert_capacity: float
+    bucket_mib: float
+    reduce_dtype: Any
+    gather_dtype: Any
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+    engine: str | Mapping[str, Any]
+    settings: Literal["recipe", "defaults"]
+    isl: float
+    osl: float
+    length_range: Sequence[float]
+    length_sigma: float
+    lengths: str
+    rate: float
+    burstiness: float
+    requests: int
+    warmup: int
+    start: Literal["together", "steady"]
+    think_ms: float
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    chunked_prefill: bool
+    gpu_memory_utilization: float
+    prefix_hit: float
+    prompts: int
+    speculative: Mapping[str, Any]
+    draft: str | Mapping[str, Any]
+    draft_tokens: int
+    acceptance: float
+    adapters: int
+    adapter_rank: int
+    scheduling: Literal["fcfs", "priority", "shortest", "fair", "max_min"]
+    routing: Literal["round_robin", "least_loaded", "prefix_aware"]
+    slo: Mapping[str, Any]
+    seed: int
+    search: Mapping[str, Any]
+    top: int
+    emit: str | Sequence[str]
 
 
 class ScaleRequest(TypedDict, total=False):

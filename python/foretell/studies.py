@@ -1,4 +1,4 @@
-"""The questions that ask several times: infer, plan, largest, scale, sweep, compare, and what is known."""
+"""The questions that ask several times: infer, plan, largest, scale, sweep, compare, what is known. Serving: serving.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._model import model_document
 from ._request import request_of
@@ -21,9 +21,6 @@ from .answers import (
     Model,
     Plan,
     Scale,
-    Serve,
-    ServeChoice,
-    ServePlan,
     Step,
 )
 from .api import _KINDS, _answered, _settings
@@ -32,9 +29,20 @@ from .errors import Error
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from ._keys import ChooseRequest, InferRequest, LargestRequest, PlanRequest, ScaleRequest, ServeRequest
+    from ._keys import ChooseRequest, InferRequest, LargestRequest, PlanRequest, ScaleRequest
 
-__all__ = ["choose", "compare", "gpus", "infer", "largest", "models", "plan", "scale", "serve", "sweep"]
+__all__ = ["choose", "compare", "gpus", "infer", "largest", "models", "plan", "scale", "sweep"]
+
+_T = TypeVar("_T", bound=Answer)
+
+
+def _ask(
+    kind: type[_T], predictor: str | os.PathLike[str] | None, calibration: str | os.PathLike[str] | None, **said: Any
+) -> _T:
+    """The answer to a request of these keywords."""
+    answer = _answered(request_of(**said), _settings(predictor, calibration))
+    assert isinstance(answer, kind)
+    return answer
 
 
 def infer(
@@ -93,10 +101,9 @@ def largest(
     >>> 3e9 < one.parameters < four.parameters
     True
     """
-    asked = request_of(task="largest", gpu=gpu, gpus=gpus, family=family, use=use, tokens=tokens, **request)
-    answer = _answered(asked, _settings(predictor, calibration))
-    assert isinstance(answer, Largest)
-    return answer
+    return _ask(
+        Largest, predictor, calibration, task="largest", gpu=gpu, gpus=gpus, family=family, use=use, tokens=tokens, **request
+    )
 
 
 def choose(
@@ -121,10 +128,9 @@ def choose(
     (True, 'chosen')
     """
     document = model_document(model, task="train")
-    asked = request_of(task="choose", model=document, gpu=gpu, dtype=dtype, gpus=gpus, tokens=tokens, **request)
-    answer = _answered(asked, _settings(predictor, calibration))
-    assert isinstance(answer, Choice)
-    return answer
+    return _ask(
+        Choice, predictor, calibration, task="choose", model=document, gpu=gpu, dtype=dtype, gpus=gpus, tokens=tokens, **request
+    )
 
 
 def plan(
@@ -149,66 +155,19 @@ def plan(
     ('optimal', 2)
     """
     document = model_document(model, task="train")
-    asked = request_of(
-        task="plan", model=document, gpu=gpu, dtype=dtype, gpus=gpus, global_batch=global_batch, framework=framework, **request
+    return _ask(
+        Plan,
+        predictor,
+        calibration,
+        task="plan",
+        model=document,
+        gpu=gpu,
+        dtype=dtype,
+        gpus=gpus,
+        global_batch=global_batch,
+        framework=framework,
+        **request,
     )
-    answer = _answered(asked, _settings(predictor, calibration))
-    assert isinstance(answer, Plan)
-    return answer
-
-
-def plan_serve(
-    model: Any,
-    *,
-    gpu: Any,
-    gpus: int | None = None,
-    dtype: Any = "bf16",
-    predictor: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
-) -> ServePlan:
-    """How requests should be served: which engines, how many, with which settings.
-
-    With ``rate`` and ``slo`` the fewest GPUs, with ``slo`` alone the highest rate of ``gpus``, with neither the most tokens
-    per second. ``isl``, ``osl``, ``engine``, ``search``, ``emit`` and every key of ``serve`` are keywords too.
-
-    >>> import foretell
-    >>> answer = foretell.plan_serve("llama-3.1-8b", gpu="h100_sxm", rate=4, isl=256, osl=32, slo={"ttft_ms": 300}, search={"tp": 1})
-    >>> answer.plans[0]["replicas"], answer.objective
-    (1, 'gpus')
-    """
-    document = model_document(model, task="decode")
-    asked = request_of(task="plan_serve", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
-    answer = _answered(asked, _settings(predictor, calibration))
-    assert isinstance(answer, ServePlan)
-    return answer
-
-
-def choose_serve(
-    model: Any,
-    *,
-    gpu: Any = None,
-    gpus: Any = None,
-    dtype: Any = "bf16",
-    predictor: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
-    **request: Any,
-) -> ServeChoice:
-    """Which GPUs requests should be served on: dollars by the hour and by the token, energy, and why others lose.
-
-    ``rate`` and ``slo``, or ``requests`` of a job that nobody waits for; ``price``, ``provider``, ``budget``, ``deadline``,
-    ``objective``, ``pue``, ``kwh_price``, ``carbon`` and every key of ``serve`` are keywords too.
-
-    >>> import foretell
-    >>> answer = foretell.choose_serve("llama-3.1-8b", gpu=["h100_sxm"], gpus=[1], requests=1000, isl=256, osl=32, price={"h100_sxm": 2})
-    >>> answer.chosen["gpus"], answer.chosen["kwh"] > 0
-    (1, True)
-    """
-    document = model_document(model, task="decode")
-    asked = request_of(task="choose_serve", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
-    answer = _answered(asked, _settings(predictor, calibration))
-    assert isinstance(answer, ServeChoice)
-    return answer
 
 
 def scale(
@@ -229,48 +188,7 @@ def scale(
     (64, 1)
     """
     document = model_document(model, task="train")
-    asked = request_of(task="scale", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
-    answer = _answered(asked, _settings(predictor, calibration))
-    assert isinstance(answer, Scale)
-    return answer
-
-
-def serve(
-    model: Any,
-    *,
-    gpu: Any,
-    engine: str | Mapping[str, Any] | None = None,
-    dtype: Any = "bf16",
-    concurrency: int | None = None,
-    rate: float | None = None,
-    trace: str | os.PathLike[str] | None = None,
-    isl: float | None = None,
-    osl: float | None = None,
-    per_request: bool = False,
-    predictor: str | os.PathLike[str] | None = None,
-    calibration: str | os.PathLike[str] | None = None,
-    **request: Unpack[ServeRequest],
-) -> Serve:
-    """Many requests at once on a serving engine: TTFT, TPOT, percentiles, what bounds it.
-
-    Exactly one of ``concurrency`` (clients that wait for their answers), ``rate`` (requests per second) and ``trace``
-    (a log) says how requests come; ``find="rate"`` with ``slo={"ttft_ms": 500}`` needs none. With ``per_request`` the
-    data frame has a row for each.
-
-    >>> import foretell
-    >>> answer = foretell.serve("llama-3.1-8b", gpu="h100_sxm", concurrency=4, isl=256, osl=32, requests=40)
-    >>> answer.requests, answer.bound in ("decode", "prefill", "kv", "frontend", "queue")
-    (40, True)
-    """
-    document = model_document(model, task="decode")
-    log = None if trace is None else os.fspath(trace)
-    load = {"concurrency": concurrency, "rate": rate, "trace": log, "isl": isl, "osl": osl}
-    asked = request_of(
-        task="serve", model=document, gpu=gpu, engine=engine, dtype=dtype, **load, per_request=per_request or None, **request
-    )
-    answer = _answered(asked, _settings(predictor, calibration))
-    assert isinstance(answer, Serve)
-    return answer
+    return _ask(Scale, predictor, calibration, task="scale", model=document, gpu=gpu, dtype=dtype, gpus=gpus, **request)
 
 
 def sweep(

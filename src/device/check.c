@@ -14,9 +14,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "device/guesses_constants.h"
 #include "device/spec.h"
 
-static const double tolerance = 0.12;
+static const double tolerance = FT_K_GUESSES_TOLERANCE;
 static const double impossible = 5;
 
 static double rate_tflops(const ft_spec *s, double fma_per_clk_per_sm, double mhz)
@@ -121,11 +122,12 @@ static ft_status check_clocks(const ft_spec *s, const char *where, ft_text *warn
     static const ft_spec_number below[] = {FT_SPEC_BASE_MHZ, FT_SPEC_SUSTAINED_MHZ};
     double clock = s->number[FT_SPEC_CLOCK_MHZ], matrix = s->number[FT_SPEC_MATRIX_MHZ];
     for (size_t i = 0; i < sizeof below / sizeof *below; i++)
-        if (s->number[below[i]] > 1.02 * clock)
+        if (s->number[below[i]] > FT_K_GUESSES_OVER_BOOST * clock)
             return ft__fail_at(err, FT_E_SPEC, ft__spec_path(path, where, ft__spec_key(below[i])), 0, 0,
                                "\"%s\" is %g MHz, above the boost clock (clock_mhz) of %g", ft__spec_key(below[i]),
                                s->number[below[i]], clock);
-    if (matrix > 0 && s->number[FT_SPEC_MATRIX_FMA] > 0 && (matrix > 1.05 * clock || matrix < 0.75 * clock))
+    if (matrix > 0 && s->number[FT_SPEC_MATRIX_FMA] > 0 &&
+        (matrix > FT_K_GUESSES_MATRIX_CLOCK_HIGH * clock || matrix < FT_K_GUESSES_MATRIX_CLOCK_LOW * clock))
         ft__warn(warnings,
                  "matrix_mhz is %.5g at a boost clock of %g MHz: matrix peaks are usually quoted at 85 to 100 %% of it",
                  matrix, clock);

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "device/guesses_constants.h"
 #include "device/spec.h"
 
 static double units(const ft_spec *s, ft_spec_number per_sm, ft_spec_number clock)
@@ -36,7 +37,7 @@ static bool in_matrix_units(const ft_spec *s, int d)
 {
     if (s->number[FT_SPEC_MATRIX_FMA] <= 0) return false;
     if (d != FT_FP64 && d != FT_FP32) return true;
-    return s->peak.tflops[d] > 1.12 * s->vector.tflops[d];
+    return s->peak.tflops[d] > FT_K_GUESSES_OVER_VECTOR * s->vector.tflops[d];
 }
 
 static void take_text(char *to, const char *from)
@@ -204,7 +205,7 @@ static double largest_l2_mib(const ft_spec *s) { return 1024 * s->number[FT_SPEC
 static double power_of_two_near(double x)
 {
     double p = 1;
-    while (p * 1.4142 < x && p < 1e6) p *= 2;
+    while (p * p * 2 < x * x && p < 1e6) p *= 2;
     return p;
 }
 
@@ -212,12 +213,12 @@ static void guess_memory_and_link(ft_spec *s, const ft_spec *kin, ft_text *warni
 {
     if (!*s->memory_type) {
         /* GDDR7 on 512 bits ends near 1.8 TB/s; below 1.1 TB/s HBM is history. */
-        bool hbm = kin ? !strncmp(kin->memory_type, "hbm", 3) : s->number[FT_SPEC_MEMORY_GBPS] > 1800;
+        bool hbm = kin ? !strncmp(kin->memory_type, "hbm", 3) : s->number[FT_SPEC_MEMORY_GBPS] > FT_K_GUESSES_HBM_GBPS;
         snprintf(s->memory_type, sizeof s->memory_type, "%s", hbm ? "hbm" : "gddr");
         ft__warn(warnings, "memory_type not given: %s", s->memory_type);
     }
     double memory = s->number[FT_SPEC_MEMORY_GBPS]; /* a guess must not be what check.c refuses */
-    double pcie = kin ? kin->number[FT_SPEC_PCIE_GBPS] : 63;
+    double pcie = kin ? kin->number[FT_SPEC_PCIE_GBPS] : FT_K_GUESSES_PCIE_GBPS;
     guess(s, FT_SPEC_PCIE_GBPS, fmin(pcie, memory), "PCIe as its generation has it", warnings);
     if (!*s->link_kind) {
         snprintf(s->link_kind, sizeof s->link_kind, "pcie");
@@ -250,7 +251,7 @@ static void complete_from_kin(ft_spec *s, const ft_spec *kin, ft_text *warnings)
 
     double clock = s->number[FT_SPEC_CLOCK_MHZ];
     double matrix = implied_mhz(s, sixteen_bit(s), s->number[FT_SPEC_MATRIX_FMA]);
-    bool likely = matrix > 0.75 * clock && matrix < 1.05 * clock;
+    bool likely = matrix > FT_K_GUESSES_MATRIX_CLOCK_LOW * clock && matrix < FT_K_GUESSES_MATRIX_CLOCK_HIGH * clock;
     double lent = clock * k[FT_SPEC_MATRIX_MHZ] / k[FT_SPEC_CLOCK_MHZ];
     if (!(s->number[FT_SPEC_MATRIX_FMA] > 0)) take_number(s, FT_SPEC_MATRIX_MHZ, 0);
     guess(s, FT_SPEC_MATRIX_MHZ, likely ? matrix : lent, likely ? "the clock that the 16-bit peak implies" : why,
@@ -269,29 +270,32 @@ static void complete_alone(ft_spec *s, ft_text *warnings)
     static const char why[] = "a guess: the generation is unknown";
     double fp32 = s->vector.tflops[FT_FP32] > 0 ? s->vector.tflops[FT_FP32] : s->peak.tflops[FT_FP32];
     double lanes_at_clock = s->given[FT_SPEC_CLOCK_MHZ] ? fp32 / tflops(s, 1, s->number[FT_SPEC_CLOCK_MHZ]) : 0;
-    guess(s, FT_SPEC_LANES, lanes_at_clock >= 1 ? power_of_two_near(lanes_at_clock) : 128, why, warnings);
+    guess(s, FT_SPEC_LANES, lanes_at_clock >= 1 ? power_of_two_near(lanes_at_clock) : FT_K_GUESSES_LANES, why,
+          warnings);
     double implied = implied_mhz(s, fp32, s->number[FT_SPEC_LANES]);
-    guess(s, FT_SPEC_CLOCK_MHZ, implied > 0 ? implied : 1700,
+    guess(s, FT_SPEC_CLOCK_MHZ, implied > 0 ? implied : FT_K_GUESSES_CLOCK_MHZ,
           implied > 0 ? "the clock that the fp32 peak implies" : why, warnings);
 
     double clock = s->number[FT_SPEC_CLOCK_MHZ];
     double vector = tflops(s, s->number[FT_SPEC_LANES], clock);
     double wide = sixteen_bit(s) > 0 ? sixteen_bit(s) : s->peak.tflops[FT_FP8] / 2;
     /* Packed 16-bit instructions double the vector rate; beyond that there are matrix units. */
-    double fma = wide > 2.2 * vector ? power_of_two_near(wide / tflops(s, 1, clock)) : 0;
+    double fma = wide > FT_K_GUESSES_PACKED * vector ? power_of_two_near(wide / tflops(s, 1, clock)) : 0;
     if (!s->given[FT_SPEC_MATRIX_FMA] && fma < 16) take_number(s, FT_SPEC_MATRIX_FMA, 0);
     guess(s, FT_SPEC_MATRIX_FMA, fma, "the power of two that the peak implies", warnings);
     take_number(s, FT_SPEC_MATRIX_MHZ, clock);
 
-    guess(s, FT_SPEC_SMEM_KIB, 128, why, warnings);
-    guess(s, FT_SPEC_REGS, 65536, why, warnings);
-    guess(s, FT_SPEC_WARPS, 64, why, warnings);
-    guess(s, FT_SPEC_TDP_W, 5 * s->number[FT_SPEC_SMS] > 2000 ? 2000 : 5 * s->number[FT_SPEC_SMS],
-          "5 W per SM, a guess", warnings);
-    double l2 = fmin(0.4 * s->number[FT_SPEC_SMS], largest_l2_mib(s));
-    guess(s, FT_SPEC_L2_MIB, l2, "0.4 MiB per SM, a guess", warnings);
-    guess(s, FT_SPEC_PROCESS_NM, 5, why, warnings);
-    take_number(s, FT_SPEC_YEAR, 2025);
+    guess(s, FT_SPEC_SMEM_KIB, FT_K_GUESSES_SMEM_KIB, why, warnings);
+    guess(s, FT_SPEC_REGS, FT_K_GUESSES_REGISTERS, why, warnings);
+    guess(s, FT_SPEC_WARPS, FT_K_GUESSES_WARPS, why, warnings);
+    double sms = s->number[FT_SPEC_SMS];
+    char per_sm[64];
+    snprintf(per_sm, sizeof per_sm, "%g W per SM, a guess", FT_K_GUESSES_WATTS_PER_SM);
+    guess(s, FT_SPEC_TDP_W, fmin(FT_K_GUESSES_WATTS_PER_SM * sms, FT_K_GUESSES_MOST_WATTS), per_sm, warnings);
+    snprintf(per_sm, sizeof per_sm, "%g MiB per SM, a guess", FT_K_GUESSES_L2_MIB_PER_SM);
+    guess(s, FT_SPEC_L2_MIB, fmin(FT_K_GUESSES_L2_MIB_PER_SM * sms, largest_l2_mib(s)), per_sm, warnings);
+    guess(s, FT_SPEC_PROCESS_NM, FT_K_GUESSES_PROCESS_NM, why, warnings);
+    take_number(s, FT_SPEC_YEAR, FT_K_GUESSES_YEAR);
 
     ft_rates *peak = &s->peak;
     struct {

@@ -14,7 +14,19 @@ __all__ = ["Choice"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Choice(Answer):
+class Chosen(Answer):
+    """What every choice answers: one of several, by an objective; ``chosen`` is None and ``found`` false where none is left."""
+
+    objective: str = ""
+    found: bool = False
+    chosen: Mapping[str, Any] | None = None
+    choices: tuple[Mapping[str, Any], ...] = ()
+    least_gpus: int | None = None
+    least_gpu: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Choice(Chosen):
     """What ``foretell choose`` answers; ``chosen`` is None and ``found`` false where none meets deadline and budget.
 
     >>> import foretell
@@ -23,17 +35,11 @@ class Choice(Answer):
     (True, 2, 'chosen')
     """
 
-    objective: str = ""
     tokens: float = 0
     steps: float = 0
     tokens_per_step: float = 0
     pue: float = 0
     kg_per_kwh: float = 0
-    found: bool = False
-    chosen: Mapping[str, Any] | None = None
-    choices: tuple[Mapping[str, Any], ...] = ()
-    least_gpus: int | None = None
-    least_gpu: str | None = None
 
     def sheet(self) -> Sheet:
         """Every kind and number of GPUs."""

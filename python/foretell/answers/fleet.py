@@ -9,6 +9,7 @@ from typing import Any
 from .._frame import flat
 from .._sheet import Sheet, Table, ms, number, percent
 from .answer import Answer
+from .choice import Chosen
 
 __all__ = ["ServeChoice", "ServePlan"]
 
@@ -93,7 +94,7 @@ class ServePlan(Answer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServeChoice(Answer):
+class ServeChoice(Chosen):
     """What ``foretell choose --task serve`` and ``--task infer`` answer; ``chosen`` is None and ``found`` false where none is left.
 
     >>> import foretell
@@ -104,14 +105,8 @@ class ServeChoice(Answer):
     (True, 'chosen', True)
     """
 
-    objective: str = ""
     rate: float | None = None
     requests: float | None = None
-    found: bool = False
-    chosen: Mapping[str, Any] | None = None
-    choices: tuple[Mapping[str, Any], ...] = ()
-    least_gpus: int | None = None
-    least_gpu: str | None = None
 
     def sheet(self) -> Sheet:
         """Every kind of GPUs, and of an inference job every number."""
