@@ -35,7 +35,7 @@ def build(config: Case, device: str) -> transformers.PreTrainedModel:
         try:
             return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
         except ValueError:  # it has its own way, or no attention at all
-            return kind.from_config(built, dtype=torch.bfloat16)
+            return kind.from_config(built, attn_implementation="eager", dtype=torch.bfloat16)
 
 
 def pixels(config: transformers.PretrainedConfig, count: int, height: int, width: int) -> tuple[Inputs, int]:
@@ -67,6 +67,10 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
         return {"pixel_values": picture}, int(rows * columns * config.downsample_ratio**2)
     if kind in ("aya_vision", "cohere2_vision"):
         return {"pixel_values": picture}, rows * columns // config.downsample_factor**2
+    if kind == "llama4":
+        return {"pixel_values": picture}, int(rows * columns * eye.pixel_shuffle_ratio**2)
+    if kind == "got_ocr2":  # two filters, each every second place
+        return {"pixel_values": picture}, rows * columns // 16
     if kind == "gemma3":
         return {"pixel_values": picture}, config.mm_tokens_per_image
     return {"pixel_values": picture}, rows * columns

@@ -181,7 +181,9 @@ ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols)
                    .storage = FT_NONE,
                    .block = b->block,
                    .name = name,
-                   .copies = b->once ? 1 : b->repeat};
+                   .copies = b->once                                        ? 1
+                             : b->runs_each > 1 && b->repeat > b->runs_each ? b->repeat / b->runs_each
+                                                                            : b->repeat};
     ft_ref at = keep(b, &t);
     if (at == FT_NONE) return at;
     double all = (double)rows * (double)cols * (double)t.copies;

@@ -27,6 +27,7 @@ typedef struct ft_build {
     bool training;        /* gradients flow: dropout runs, autograd keeps what it needs */
     bool frozen;          /* parameters made while this is set are not trained */
     bool once;            /* parameters made while this is set serve every iteration of the open block */
+    int64_t runs_each;    /* and while this is more than 1 so many iterations each */
     bool conv1d;          /* weights stand [in, out]: gpt2 */
     bool channels_last;   /* images as NHWC */
     int64_t lora_rank;    /* > 0: linears inside blocks get a trained adapter */

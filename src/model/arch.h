@@ -188,6 +188,7 @@ typedef struct ft_arch {
     bool relative_own;                    /* places have products of their own, not content's */
     bool relative_norm;
     bool bidirectional; /* a decoder's layers over a whole sequence: modernbert */
+    int64_t adapter;    /* behind each layer's network, narrower by so much: xmod; 0: none */
     bool layers_shared; /* one layer's weights serve all: albert */
     ft_qk_norm qk_norm;
     bool qk_norm_late;                   /* after the turn: hunyuan, llama4 */
@@ -215,6 +216,7 @@ typedef struct ft_arch {
     bool logits_offset;                   /* final_logits_bias: bart */
     bool head_dense;                      /* the same before a decoder's head: modernbert-decoder */
     int64_t layers_each;                  /* layers that one of the config's is: longcat_flash; 0 and 1: one */
+    int64_t layer_runs;                   /* how often a layer's weights run in one pass: hrm_text; 0 and 1: once */
     int64_t labels;                       /* classification head; 0: none */
     /* mixture of experts */
     int64_t experts, topk, moe_ffn, shared_experts, shared_ffn /* of all shared experts together */;
@@ -259,19 +261,26 @@ typedef struct ft_arch {
     /* linear attention */
     ft_delta_kind delta;
     int64_t delta_key_heads, delta_value_heads, delta_key_dim, delta_value_dim;
-    bool delta_gate_full; /* the output gate is one product, not two through a head's width: kimi_k3 */
+    bool delta_decay_full; /* decays by channel come of one product too: bailing_hybrid */
+    bool delta_gate_full;  /* the output gate is one product, not two through a head's width: kimi_k3 */
     /* further turns of attention */
     ft_mixer mixer; /* of layers that no rule says otherwise of */
     ft_attn_gate attn_gate;
+    int64_t relative_rank, relative_extent; /* scores get a bias by distance, of a product of so many columns for each
+                                             * head; how far it reaches in layers without a window: inkling */
+    bool stream_convs;     /* keys, values and what both halves of a layer add pass a short convolution: inkling */
     bool dynamic_mask;     /* attention is masked by what values say: doge */
     bool sub_norms;        /* what attention made and what the network made are normed before their last products:
                              * bitnet */
+    bool mlp_sub_norm;     /* the network's alone: kosmos-2.5 */
     bool value_norm;       /* values are normed without a weight: gemma4 */
     bool plain_heads_norm; /* the norm of heads has no weight */
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */
     int64_t index_blocks;                       /* whose keys are blocks of so many tokens: minimax_m3 */
+    int64_t index_pool;                         /* whose keys are gated means of so many tokens: glm5_next */
     int64_t out_groups, out_lora;               /* the last product in groups through a low rank: deepseek_v4 */
     int64_t streams;         /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
+    bool streams_mean;       /* which are averaged before the head, not weighed: glm5_next */
     int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
     bool router_norm;        /* the router norms and scales its input: gemma4 */
     int64_t per_layer_width, per_layer_vocab; /* every layer adds an embedding of its own: gemma3n, gemma4 */

@@ -1,5 +1,5 @@
-/* clip.c: CLIP (Radford et al. 2021): a tower for pictures, one for text, and a contrastive head over all pairs of the
- * batch. transformers runs the pictures first. */
+/* clip.c: CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023, without a class token): a tower for pictures, one for
+ * text, and a contrastive head over all pairs of the batch. transformers runs the pictures first. */
 #include "graph/emit.h"
 #include "model/vision.h"
 
@@ -26,13 +26,17 @@ static ft_ref pictures(ft_maker *m)
                       .qkv_bias = true,
                       .attention_dropout = a->attention_dropout};
     ft__block_open(b, FT_BLOCK(VISION_EMBED), 1, FT_NONE);
-    ft_ref x = ft__vision_tokens(m, hidden, FT_NO_BIAS);
+    ft_ref x = ft__vision_tokens(m, hidden, a->class_absent ? FT_BIAS : FT_NO_BIAS);
     x = ft__add(b, FT_AT(POSITION), x, positions(m, tokens, tokens, hidden));
-    x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
+    if (!a->class_absent) x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
     x = ft__block_close(b, x);
     x = ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->vision_layers, x);
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
     x = ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x);
+    if (a->class_absent) {
+        x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
+        return ft__block_close(b, ft__vision_looked(m, x, hidden, a->vision_heads, a->vision_ffn));
+    }
     x = ft__contiguous(b, FT_AT(NORM), ft__slice(b, x, m->batch, hidden)); /* the class token, copied for the norm */
     x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
     x = ft__linear(b, FT_AT(PROJECTION), x, a->projection, FT_NO_BIAS, FT_WHOLE);
@@ -59,7 +63,7 @@ static ft_ref text(ft_maker *m)
                       .hidden = a->hidden,
                       .heads = a->heads,
                       .ffn = a->ffn,
-                      .causal = true,
+                      .causal = a->causal,
                       .qkv_bias = true,
                       .attention_dropout = a->attention_dropout};
     ft_ref table = FT_NONE;
@@ -72,8 +76,9 @@ static ft_ref text(ft_maker *m)
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
     x = ft__block_open(b, FT_BLOCK(TEXT_HEAD), 1, x);
     x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
-    x = text_end(m, indices, x);
-    x = ft__linear(b, FT_AT(PROJECTION), x, a->projection, FT_NO_BIAS, FT_WHOLE);
+    x = a->class_absent ? ft__slice(b, x, m->batch, a->hidden) /* the last token, whatever it is */
+                        : text_end(m, indices, x);
+    x = ft__linear(b, FT_AT(PROJECTION), x, a->projection, a->class_absent ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
     return ft__block_close(b, x);
 }
 
@@ -93,6 +98,7 @@ static ft_ref contrast(ft_maker *m, ft_ref image, ft_ref words)
     ft_build *b = &m->b;
     int64_t n = m->batch, width = m->arch->projection;
     ft_ref scale = ft__parameter(b, "logit_scale", 1, 1);
+    if (m->arch->class_absent) ft__parameter(b, "logit_bias", 1, 1);
     image = unit(m, image);
     words = unit(m, words);
     ft_ref logits = ft__matmul(b, FT_AT(LOGITS), words, image, 1, n, n, width, "nt");

@@ -23,10 +23,11 @@ typedef struct ft_projection {
     ft_ref weight, bias;
 } ft_projection;
 
-static ft_projection made(ft_maker *m)
+static ft_projection made(ft_maker *m, bool biased)
 {
     int64_t wide = m->arch->heads * m->arch->head_dim;
-    ft_projection p = {ft__weight(&m->b, "weight", wide, m->arch->hidden), ft__parameter(&m->b, "bias", 1, wide)};
+    ft_projection p = {ft__weight(&m->b, "weight", wide, m->arch->hidden),
+                       biased ? ft__parameter(&m->b, "bias", 1, wide) : FT_NONE};
     return p;
 }
 
@@ -41,7 +42,7 @@ ft_ref ft__part_disentangled(ft_maker *m, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t tokens = m->batch * m->q_len, pairs = m->batch * a->heads, rows = pairs * m->q_len;
-    ft_projection query = made(m), key = made(m), value = made(m);
+    ft_projection query = made(m, true), key = made(m, a->key_bias), value = made(m, true);
     ft__module(b, 3);
     ft_ref q = ft__contiguous(b, FT_AT(ATTN_Q_PROJ),
                               ft__view(b, applied(m, FT_AT(ATTN_Q_PROJ), x, query), rows, a->head_dim, true));
@@ -53,9 +54,10 @@ ft_ref ft__part_disentangled(ft_maker *m, ft_ref x)
                                m->q_len, m->kv_len, a->head_dim, "nt");
     ft_ref added = FT_NONE;
     if (a->relative_span > 0 && a->relative_keys)
-        added = by_place(m, q, applied(m, FT_AT(ATTN_BIAS), m->places, a->relative_own ? made(m) : key), pairs);
+        added = by_place(m, q, applied(m, FT_AT(ATTN_BIAS), m->places, a->relative_own ? made(m, a->key_bias) : key),
+                         pairs);
     if (a->relative_span > 0 && a->relative_queries) {
-        ft_ref other = by_place(m, k, applied(m, FT_AT(ATTN_BIAS), m->places, a->relative_own ? made(m) : query),
+        ft_ref other = by_place(m, k, applied(m, FT_AT(ATTN_BIAS), m->places, a->relative_own ? made(m, true) : query),
                                 pairs);
         added = added == FT_NONE ? other : ft__add(b, FT_AT(ATTN_BIAS), added, other);
     }

@@ -257,7 +257,9 @@ static ft_ref by_channel(ft_maker *m, const ft_delta *d, ft_ref x, ft_delta_give
     g->q = convolved(m, d, ft__linear(b, FT_AT(MIXER_Q_PROJ), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS), d->keys);
     g->k = convolved(m, d, ft__linear(b, FT_AT(MIXER_K_PROJ), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS), d->keys);
     g->v = convolved(m, d, ft__linear(b, FT_AT(MIXER_V_PROJ), x, d->values, FT_NO_BIAS, FT_CUT_COLUMNS), d->values);
-    g->decay = decays(m, low_rank(m, x, d->key_dim, d->keys), d->heads, d->keys);
+    ft_ref fade = m->arch->delta_decay_full ? ft__linear(b, FT_AT(MIXER_GATES), x, d->keys, FT_NO_BIAS, FT_CUT_COLUMNS)
+                                            : low_rank(m, x, d->key_dim, d->keys);
+    g->decay = decays(m, fade, d->heads, d->keys);
     ft_ref rate = ft__linear(b, FT_AT(MIXER_GATES), x, d->heads, FT_NO_BIAS, FT_CUT_COLUMNS);
     g->rate = ft__pointwise(b, FT_AT(MIXER_GATES), "sigmoid", rate);
     if (m->arch->delta_gate_full) return ft__linear(b, FT_AT(MIXER_GATES), x, d->values, FT_NO_BIAS, FT_CUT_COLUMNS);

@@ -53,6 +53,8 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     if (width != a->hidden) x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, a->hidden, FT_BIAS, FT_WHOLE);
     make_mask(m);
     if (a->disentangled) ft__part_places(m);
+    if (a->position == FT_ROTARY) ft__part_rotary_tables(m, a->head_dim); /* roformer */
+    ft__part_beside(m);
     if (a->relative_buckets > 0) ft__relative_bias(m, FT_AT(ATTN_BIAS), m->q_len, m->kv_len, true); /* mpnet */
     ft__module(b, 3);
     return x;
@@ -81,8 +83,13 @@ static ft_ref attention(ft_maker *m, ft_ref x)
         k = ft__linear(b, FT_AT(ATTN_K_PROJ), x, width, bias, FT_CUT_COLUMNS);
         v = ft__linear(b, FT_AT(ATTN_V_PROJ), x, width, bias, FT_CUT_COLUMNS);
     }
-    q = ft__view(b, q, tokens * a->heads, a->head_dim, true);
-    k = ft__view(b, k, tokens * a->heads, a->head_dim, true);
+    if (a->position == FT_ROTARY) {
+        q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, a->head_dim, a->head_dim);
+        k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), k, a->heads, a->head_dim, a->head_dim);
+    } else {
+        q = ft__view(b, q, tokens * a->heads, a->head_dim, true);
+        k = ft__view(b, k, tokens * a->heads, a->head_dim, true);
+    }
     v = ft__view(b, v, tokens * a->heads, a->head_dim, true);
     bool cached = a->causal && (m->work->task == FT_PREFILL || m->work->task == FT_DECODE);
     if (cached) {
@@ -107,6 +114,18 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
 
+/* What a language's own small network adds, behind the layer's last norm once more: xmod. */
+static ft_ref adapted(ft_maker *m, ft_ref y)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (a->adapter < 1) return y;
+    ft_ref h = ft__aside(b, FT_AT(MLP_NORM), "copy", y, m->batch * m->q_len, a->hidden, ft_dtype_bytes(b->stored), 1);
+    h = ft__linear(b, FT_AT(MLP_UP_PROJ), h, a->hidden / a->adapter, FT_BIAS, FT_WHOLE);
+    h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+    return ft__add(b, FT_AT(MLP_RESIDUAL), ft__linear(b, FT_AT(MLP_DOWN_PROJ), h, a->hidden, FT_BIAS, FT_WHOLE), y);
+}
+
 ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
@@ -120,7 +139,7 @@ ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x)
     ft_ref h = before ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
     y = ft__part_mlp(m, h, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
-    x = ft__add(b, FT_AT(MLP_RESIDUAL), y, x);
+    x = ft__add(b, FT_AT(MLP_RESIDUAL), adapted(m, y), x);
     return before ? x : ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias);
 }
 

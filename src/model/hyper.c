@@ -58,6 +58,8 @@ ft_ref ft__part_hyper_head(ft_maker *m, ft_ref streams)
     const ft_arch *a = m->arch;
     ft_at at = FT_AT(HYPER);
     int64_t tokens = m->batch * m->q_len, n = a->streams;
+    ft_reduction over = {"sum", "sum_cols", tokens, a->hidden, n, tokens * a->hidden};
+    if (a->streams_mean) return ft__reduce_over(b, at, ft__view(b, streams, tokens * n, a->hidden, false), &over);
     ft_ref weight = ft__cast(b, at, ft__parameter(b, "hyper.fn", n, n * a->hidden), FT_FP32);
     ft_ref flat = ft__part_norm_bare(m, at, ft__cast(b, at, streams, FT_FP32));
     ft_ref w = ft__linear_with(b, at, flat, weight, n, FT_NONE, FT_WHOLE);
@@ -65,6 +67,5 @@ ft_ref ft__part_hyper_head(ft_maker *m, ft_ref streams)
     w = ft__pointwise(b, at, "sigmoid", ft__add(b, at, w, ft__parameter(b, "hyper.base", 1, n)));
     ft_ref both[2] = {ft__view(b, streams, tokens * n, a->hidden, false), ft__view(b, w, tokens * n, 1, false)};
     ft_ref weighed = ft__pointwise_over(b, at, "mul", 2, both, tokens * n, a->hidden);
-    ft_reduction over = {"sum", "sum_cols", tokens, a->hidden, n, tokens * a->hidden};
     return ft__cast(b, at, ft__reduce_over(b, at, weighed, &over), b->stored);
 }

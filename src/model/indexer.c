@@ -68,13 +68,24 @@ void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights
 }
 
 /* Keys of all tokens so far: a cache of its own, in 8 bits in engines. */
-static ft_ref remembered(ft_maker *m, ft_ref key, int64_t dim)
+static ft_ref remembered(ft_maker *m, ft_ref key, int64_t dim, int64_t keys)
 {
     ft_build *b = &m->b;
     if (m->work->task != FT_DECODE && m->work->task != FT_PREFILL) return key;
-    ft_ref cache = ft__cache(b, m->batch * m->kv_len, dim, m->engine ? 1 : ft_dtype_bytes(b->stored));
-    ft__copy(b, FT_AT(ATTN_INDEX), key, m->batch * m->q_len, dim);
-    return m->work->task == FT_DECODE ? ft__view(b, cache, m->batch * m->kv_len, dim, false) : key;
+    ft_ref cache = ft__cache(b, m->batch * keys, dim, m->engine ? 1 : ft_dtype_bytes(b->stored));
+    ft__copy(b, FT_AT(ATTN_INDEX), key, ft__tensor_of(b, key)->rows, dim);
+    return m->work->task == FT_DECODE ? ft__view(b, cache, m->batch * keys, dim, false) : key;
+}
+
+/* Means of several tokens' keys, weighed by the softmax of gates of their own and of their places. */
+static void pooled_keys(ft_maker *m, ft_ref x, int64_t dim)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(ATTN_INDEX);
+    ft_ref gate = ft__linear(b, at, x, dim, FT_NO_BIAS, FT_WHOLE);
+    ft__parameter(b, "index.places", m->arch->index_pool, dim);
+    ft_ref share = ft__row(b, at, "softmax", gate);
+    ft__mul(b, at, gate, share);
 }
 
 int64_t ft__part_indexer(ft_maker *m, ft_ref x, ft_ref q)
@@ -94,11 +105,18 @@ int64_t ft__part_indexer(ft_maker *m, ft_ref x, ft_ref q)
         key = ft__layernorm(b, at, key, FT_BIAS);
         weights = ft__linear(b, at, x, heads, FT_NO_BIAS, FT_WHOLE);
     }
-    int64_t turned = a->rope_dim > 0 ? a->rope_dim : a->rotary_dim;
+    int64_t turned = a->rope_dim > 0 ? a->rope_dim : a->rotary_dim, keys = m->kv_len;
     if (turned > dim) turned = dim;
-    query = ft__part_rotate(m, at, query, heads, dim, turned);
-    key = remembered(m, ft__part_rotate(m, at, key, 1, dim, turned), dim);
-    ft__part_index_scores(m, query, key, weights, m->kv_len);
+    if (turned > 0) {
+        query = ft__part_rotate(m, at, query, heads, dim, turned);
+        key = ft__part_rotate(m, at, key, 1, dim, turned);
+    }
+    if (a->index_pool > 1) {
+        pooled_keys(m, x, dim);
+        keys = (keys + a->index_pool - 1) / a->index_pool;
+        key = ft__slice(b, key, m->batch * keys, dim);
+    }
+    ft__part_index_scores(m, query, remembered(m, key, dim, keys), weights, keys);
     b->training = training;
     return blocks ? a->index_topk * a->index_blocks : a->index_topk;
 }

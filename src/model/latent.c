@@ -13,7 +13,7 @@ static bool fused(const ft_maker *m) { return ft__fuses(m->work, m->stack->fused
 static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
 {
     ft_build *b = &m->b;
-    if (m->arch->position != FT_ROTARY) return x;
+    if (m->arch->position != FT_ROTARY || x == FT_NONE) return x;
     int64_t half = m->arch->rope_dim / 2;
     if (fused(m) || m->engine) return ft__pointwise2(b, FT_AT(ATTN_ROTARY), "mul", x, m->cos);
     ft_ref even = ft__slice(b, x, rows, half), odd = ft__slice(b, x, rows, half);
@@ -43,7 +43,7 @@ static ft_ref queries(ft_maker *m, ft_ref x, int64_t *best)
 /* Queries, keys and values by Megatron-Core's rotary kernels (graph/build_rotary.c), which have no cache. */
 static bool rotates_whole(const ft_maker *m)
 {
-    return fused(m) && (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS);
+    return fused(m) && m->arch->rope_dim > 0 && (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS);
 }
 
 /* One kernel over the cached latents, which are keys and values of all heads at once. */
@@ -55,7 +55,7 @@ static ft_ref attend_latents(ft_maker *m, ft_ref q, ft_ref latents, ft_ref k_rop
     ft_node n = ft__node_of(FT_DO_ATTENTION, FT_AT(ATTN_ATTEND));
     ft__node_in(&n, q);
     ft__node_in(&n, latents);
-    ft__node_in(&n, k_rope);
+    if (k_rope != FT_NONE) ft__node_in(&n, k_rope);
     ft_tensor t = *ft__tensor_of(b, q);
     ft_ref y = ft__node_out(b, &n, m->batch, a->heads * a->kv_lora, t.dtype, t.element_bytes);
     const ft_tensor *cache = ft__tensor_of(b, latents);
@@ -82,7 +82,7 @@ static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents
     ft_ref values = ft__weight(b, "attn.kv_b_proj.values", a->heads * a->v_dim, a->kv_lora);
     ft_ref q = ft__matmul(b, FT_AT(ATTN_ABSORB), q_nope, keys, a->heads, m->batch, a->kv_lora, a->nope_dim, "nn");
     ft_ref both[2] = {q, q_rope};
-    q = ft__cat(b, FT_AT(ATTN_Q_CAT), 2, both, rows, a->kv_lora + a->rope_dim);
+    if (q_rope != FT_NONE) q = ft__cat(b, FT_AT(ATTN_Q_CAT), 2, both, rows, a->kv_lora + a->rope_dim);
     ft_ref y = ft__view(b, attend_latents(m, q, latents, k_rope, best), rows, a->kv_lora, true);
     y = ft__matmul(b, FT_AT(ATTN_EXPAND), y, values, a->heads, m->batch, a->v_dim, a->kv_lora, "nt");
     return ft__view(b, y, m->batch, a->heads * a->v_dim, false);
@@ -94,8 +94,13 @@ static ft_ref out_product(ft_maker *m, ft_ref x, ft_ref y)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (a->attn_gate != FT_NO_ATTN_GATE) {
-        ft_ref gate = ft__linear(b, FT_AT(ATTN_GATE), x, a->heads * a->v_dim, FT_NO_BIAS, FT_CUT_COLUMNS);
-        y = ft__mul(b, FT_AT(ATTN_GATE), y, ft__pointwise(b, FT_AT(ATTN_GATE), "sigmoid", gate));
+        bool each = a->attn_gate == FT_GATE_HEAD; /* one number for each head */
+        int64_t rows = m->batch * m->q_len * a->heads;
+        ft_ref gate = ft__linear(b, FT_AT(ATTN_GATE), x, a->heads * (each ? 1 : a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
+        gate = ft__pointwise(b, FT_AT(ATTN_GATE), "sigmoid", gate);
+        if (each) y = ft__view(b, y, rows, a->v_dim, false);
+        y = ft__mul(b, FT_AT(ATTN_GATE), y, each ? ft__view(b, gate, rows, 1, false) : gate);
+        if (each) y = ft__view(b, y, m->batch * m->q_len, a->heads * a->v_dim, false);
     }
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
 }
@@ -129,10 +134,11 @@ static ft_ref attend(ft_maker *m, ft_ref x, ft_ref q, ft_ref k, ft_ref v, bool v
 static void latents(ft_maker *m, ft_ref x, ft_ref *c, ft_ref *k_rope)
 {
     const ft_arch *a = m->arch;
-    ft_ref part[2], both = ft__linear(&m->b, FT_AT(ATTN_KV_A_PROJ), x, a->kv_lora + a->rope_dim,
-                                      a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
+    ft_ref both = ft__linear(&m->b, FT_AT(ATTN_KV_A_PROJ), x, a->kv_lora + a->rope_dim,
+                             a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
+    ft_ref part[2] = {both, FT_NONE};
     int64_t cols[2] = {a->kv_lora, a->rope_dim};
-    ft__split(&m->b, both, 2, cols, part);
+    if (a->rope_dim > 0) ft__split(&m->b, both, 2, cols, part);
     *c = ft__part_norm(m, FT_AT(ATTN_KV_A_NORM), part[0], FT_RMSNORM, false);
     *k_rope = part[1];
 }
@@ -165,18 +171,19 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     int64_t best;
     ft_ref q = ft__view(b, queries(m, x, &best), rows, dim, moved), part[2], c, k_rope;
     int64_t q_cols[2] = {a->nope_dim, a->rope_dim};
-    ft__split(b, q, 2, q_cols, part);
-    ft_ref q_nope = part[0], q_rope = part[1];
+    bool turns = a->rope_dim > 0; /* without turned columns nothing is split and joined: glm5_next */
+    if (turns) ft__split(b, q, 2, q_cols, part);
+    ft_ref q_nope = turns ? part[0] : q, q_rope = turns ? part[1] : FT_NONE;
     latents(m, x, &c, &k_rope);
     q_rope = rotate_pairs(m, q_rope, rows);
     bool absorbs = m->engine && m->q_len == 1;
     ft_ref both[2] = {q_nope, q_rope};
-    if (!absorbs) q = ft__cat(b, FT_AT(ATTN_Q_CAT), 2, both, rows, dim);
+    if (!absorbs && turns) q = ft__cat(b, FT_AT(ATTN_Q_CAT), 2, both, rows, dim);
     k_rope = rotate_pairs(m, k_rope, tokens);
 
     /* The cache holds the latent and the shared rotary key. */
     c = ft__part_remember(m, c, 1, a->kv_lora);
-    k_rope = ft__part_remember(m, k_rope, 1, a->rope_dim);
+    if (turns) k_rope = ft__part_remember(m, k_rope, 1, a->rope_dim);
     if (absorbs) return out_product(m, x, absorbed(m, q_nope, q_rope, c, k_rope, best));
     int64_t seen = m->batch * m->kv_len;
     ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_B_PROJ), c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS,
@@ -184,6 +191,7 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     kv = ft__view(b, kv, seen * a->heads, a->nope_dim + a->v_dim, moved);
     int64_t cols[2] = {a->nope_dim, a->v_dim};
     ft__split(b, kv, 2, cols, part);
+    if (!turns) return attend(m, x, q, part[0], part[1], false, best);
     ft_ref nope_rope[2] = {part[0], ft__expand(b, k_rope, seen * a->heads, a->rope_dim)};
     if (m->stack->fused_projections) {
         ft_ref k = ft__cat(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);

@@ -4,11 +4,12 @@
 #define FT_MODEL_MIXERS_H
 #include "model/parts.h"
 
-ft_ref ft__part_delta(ft_maker *m, ft_ref x);      /* delta.c */
-ft_ref ft__part_mamba2(ft_maker *m, ft_ref x);     /* state_space.c */
-ft_ref ft__part_mamba(ft_maker *m, ft_ref x);      /* mamba.c */
-ft_ref ft__part_lightning(ft_maker *m, ft_ref x);  /* lightning.c */
-ft_ref ft__part_short_conv(ft_maker *m, ft_ref x); /* lightning.c */
+ft_ref ft__part_delta(ft_maker *m, ft_ref x);                      /* delta.c */
+ft_ref ft__part_mamba2(ft_maker *m, ft_ref x);                     /* state_space.c */
+ft_ref ft__part_mamba(ft_maker *m, ft_ref x);                      /* mamba.c */
+ft_ref ft__part_lightning(ft_maker *m, ft_ref x);                  /* lightning.c */
+ft_ref ft__part_short_conv(ft_maker *m, ft_ref x);                 /* lightning.c */
+ft_ref ft__part_stream_conv(ft_maker *m, ft_ref x, int64_t width); /* state_space.c */
 /* compressed.c: one key and value for all heads through a window, and a summary of every `compress` tokens before. */
 ft_ref ft__part_compressed_attention(ft_maker *m, ft_ref x, int64_t compress);
 /* indexer.c: scores of every token for every query, of which attention then sees the best. `q`: the latent that queries

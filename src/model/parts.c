@@ -128,8 +128,18 @@ ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation
         h = ft__part_activation(m, FT_AT(MLP_ACT), activation, h);
         if (m->arch->activation_dropout > 0) h = ft__dropout(b, FT_AT(MLP_DROPOUT), h, m->arch->activation_dropout);
     }
-    if (m->arch->sub_norms) h = ft__part_norm(m, FT_AT(MLP_POST_NORM), h, m->arch->norm, m->arch->norm_bias);
+    if (m->arch->sub_norms || m->arch->mlp_sub_norm)
+        h = ft__part_norm(m, FT_AT(MLP_POST_NORM), h, m->arch->norm, m->arch->norm_bias);
     return ft__linear(b, FT_AT(MLP_DOWN_PROJ), h, width, bias, FT_CUT_ROWS);
+}
+
+void ft__part_beside(ft_maker *m)
+{
+    bool trained = m->b.frozen;
+    if (m->arch->beside <= 0) return;
+    m->b.frozen = true;
+    ft__parameter(&m->b, "beside", (int64_t)m->arch->beside, 1);
+    m->b.frozen = trained;
 }
 
 /* -- head -------------------------------------------------------------------------------------- */

@@ -69,6 +69,8 @@ void ft__part_places(ft_maker *m); /* the table that it reads, once per pass */
 /* What whisper and bart have: two products with the arch's biases, an activation and a dropout between them. */
 ft_ref ft__part_fc(ft_maker *m, ft_ref x);
 /* up, activation, down; or gate and up, activation, product, down. */
+/* Parameters of what does not run (arch.h, `beside`), at rest. */
+void ft__part_beside(ft_maker *m);
 ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,
                     ft_bias bias);
 

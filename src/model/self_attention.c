@@ -149,6 +149,20 @@ static ft_ref gated(ft_maker *m, ft_ref y, ft_ref x, ft_ref gate, int64_t v_dim)
     return ft__view(b, y, tokens, a->heads * v_dim, false);
 }
 
+/* A bias of scores for each distance: a few columns of each head times a table, picked by distance for all pairs, zero
+ * where it does not reach, and joined with the mask. */
+static void by_distance(ft_maker *m, ft_ref x, int64_t extent)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_at at = FT_AT(ATTN_BIAS);
+    int64_t rows = m->batch * m->q_len * a->heads, rank = a->relative_rank;
+    ft_ref own = ft__linear(b, at, x, a->heads * rank, FT_NO_BIAS, FT_CUT_COLUMNS);
+    ft_ref table = ft__parameter(b, "attn.distances", rank, extent);
+    ft__matmul(b, at, ft__view(b, own, rows, rank, false), table, 1, rows, extent, rank, "nn");
+    ft__aside(b, at, "copy", FT_NONE, rows, m->kv_len, ft_dtype_bytes(b->stored), 3);
+}
+
 ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated, unsigned manner)
 {
     ft_build *b = &m->b;
@@ -158,7 +172,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     ft_ref q, k, v, gate = FT_NONE;
     bool own_keys = !(manner & FT_SHARES_KEYS), own_values = own_keys && !(manner & FT_KEYS_ARE_VALUES);
     ft__module(b, 1);
-    if (own_keys && own_values && (a->fused_qkv || m->stack->fused_projections || m->engine)) {
+    if (own_keys && own_values && !a->stream_convs && (a->fused_qkv || m->stack->fused_projections || m->engine)) {
         int64_t part[3] = {wide, a->kv_heads * dim, a->kv_heads * v_dim};
         ft_ref out[3];
         ft_ref qkv = ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, part[0] + part[1] + part[2],
@@ -180,8 +194,10 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         if (a->query_scale && !m->stack->fused_softmax) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
         if (own_keys) {
             ft_ref raw = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
+            if (a->stream_convs) raw = ft__part_stream_conv(m, raw, a->kv_heads * dim);
             k = a->qk_norm_late ? raw : qk_norm(m, raw, a->kv_heads);
             v = own_values ? ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * v_dim, bias, FT_CUT_COLUMNS) : raw;
+            if (a->stream_convs) v = ft__part_stream_conv(m, v, a->kv_heads * v_dim);
         } else { /* those of an earlier layer, which are there already */
             k = ft__activation(b, tokens, a->kv_heads * dim, b->stored);
             v = ft__activation(b, tokens, a->kv_heads * v_dim, b->stored);
@@ -234,6 +250,10 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         ft__parameter(b, "attn.A", 1, a->kv_heads);
         ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, m->batch * a->heads * m->q_len, m->kv_len,
                   ft_dtype_bytes(b->stored), 2);
+        s.shape.masked = s.float_mask = true;
+    }
+    if (a->relative_rank > 0) {
+        by_distance(m, x, windowed ? a->window : a->relative_extent);
         s.shape.masked = s.float_mask = true;
     }
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);

@@ -199,6 +199,36 @@ ft_ref ft__scan_conv(ft_maker *m, const ft_scan *s, ft_ref x)
     return m->work->task == FT_DECODE ? conv_once(m, s, x) : conv_eager(m, s, x);
 }
 
+/* A short convolution in fp32 that what it reads is added to: inkling. */
+ft_ref ft__part_stream_conv(ft_maker *m, ft_ref x, int64_t width)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(MIXER_CONV1D);
+    ft_dtype low = b->stored;
+    int64_t border = m->arch->conv_kernel - 1, rows = m->batch * width, one = m->work->task == FT_DECODE;
+    ft_ref wide = ft__cast(b, at, x, FT_FP32);
+    ft_ref line = ft__contiguous(b, at, ft__view(b, wide, rows, m->q_len, true));
+    if (one) {
+        ft_ref both[2] = {ft__cache(b, rows, border, 4), line};
+        line = ft__cat(b, at, 2, both, rows, border + 1);
+    } else if (m->work->task == FT_PREFILL) {
+        ft__scan_keep(b, rows, border, FT_FP32, line);
+    }
+    ft_conv_shape shape = {.n = m->batch,
+                           .c = width,
+                           .h = 1,
+                           .w = m->q_len + (one ? border : 2 * border),
+                           .k = width,
+                           .r = 1,
+                           .s = border + 1,
+                           .stride = 1,
+                           .groups = width};
+    ft_ref y = ft__slice(b, ft__conv(b, at, line, &shape, FT_NO_BIAS), rows, m->q_len);
+    y = ft__add(b, at, ft__view(b, y, m->batch * m->q_len, width, true), wide);
+    ft__module(b, 2);
+    return ft__cast(b, at, y, low);
+}
+
 static ft_ref mixer(ft_maker *m, const ft_scan *s, ft_ref x)
 {
     ft_build *b = &m->b;

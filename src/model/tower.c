@@ -175,11 +175,16 @@ static ft_ref tower(ft_maker *m)
 ft_ref ft__part_tower(ft_maker *m)
 {
     const ft_workload *w = m->work;
+    const ft_arch *whole = m->arch;
+    ft_arch own = *whole;
+    own.sub_norms = own.mlp_sub_norm = false; /* those are the language model's */
     bool frozen = m->b.frozen;
+    m->arch = &own;
     if (w->images < 1 || w->task == FT_DECODE) {
         m->b.frozen = true; /* no gradient reaches what does not run */
         ft__encoder_at_rest(m, tower, 0);
         m->b.frozen = frozen;
+        m->arch = whole;
         return FT_NONE;
     }
     ft_maker eyes = *m;
@@ -188,5 +193,6 @@ ft_ref ft__part_tower(ft_maker *m)
     eyes.mask = FT_NONE;
     ft_ref seen = tower(&eyes);
     m->b = eyes.b;
+    m->arch = whole;
     return seen;
 }

@@ -104,6 +104,7 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     ft__module(b, 1);
     ft_ref h = pre && !kind.start_bare ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x;
     ft_ref y = mixed(m, h, &kind);
+    if (a->stream_convs) y = ft__part_stream_conv(m, y, a->hidden);
     if (after) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
     if (a->parallel) {
         ft_ref h2 = a->shared_norm ? h : ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias);
@@ -118,6 +119,7 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->place == FT_POST_NORM) x = ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias);
     h = pre && kind.feed != FT_FEED_BOTH ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
     y = kind.feed == FT_FEED_BOTH ? both_feeds(m, x) : feed_forward(m, h, kind.feed);
+    if (a->stream_convs) y = ft__part_stream_conv(m, y, a->hidden);
     if (after) y = ft__part_norm(m, FT_AT(MLP_POST_NORM), y, a->norm, a->norm_bias);
     y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
     if (a->scaled_branches) y = ft__pointwise(b, FT_AT(MLP_MULTIPLIER), "mulu", y);
@@ -347,17 +349,14 @@ void ft__make_transformer(ft_maker *m)
     if (a->per_layer_width > 0) ft__part_per_layer_inputs(m, tokens, x);
     if (a->altup > 1) x = ft__part_altup_open(m, x);
     ft__part_shared_open(m, x);
-    if (a->beside > 0) {
-        bool trained = b->frozen;
-        b->frozen = true;
-        ft__parameter(b, "beside", (int64_t)a->beside, 1);
-        b->frozen = trained;
-    }
+    ft__part_beside(m);
     if (a->streams > 1) x = ft__copy(b, FT_AT(HYPER), x, m->batch * m->q_len, a->streams * a->hidden);
     ft__module(b, 2);
     ft_ref before = returned_before(m);
     x = ft__block_close(b, x);
+    b->runs_each = a->layer_runs;
     x = layers(m, x);
+    b->runs_each = 0;
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;

@@ -18,26 +18,25 @@ static ft_ref embed(ft_maker *m)
     return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
 }
 
-/* One learned query looks at all patches, and a network behind it: siglip. */
-static ft_ref looked(ft_maker *m, ft_ref x)
+ft_ref ft__vision_looked(ft_maker *m, ft_ref x, int64_t wide, int64_t heads, int64_t ffn)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_at at = FT_AT(POOLER);
-    int64_t wide = a->hidden, tokens = ft__vision_token_count(a), halves[2] = {wide, wide};
+    int64_t tokens = ft__vision_token_count(a), halves[2] = {wide, wide};
     ft_ref one = ft__copy(b, at, ft__parameter(b, "probe", 1, wide), m->batch, wide), part[2];
     ft_ref q = ft__linear(b, at, one, wide, FT_BIAS, FT_WHOLE);
     ft__split(b, ft__linear(b, at, x, 2 * wide, FT_BIAS, FT_WHOLE), 2, halves, part);
     ft_scores s = {.shape = {.batch = m->batch,
-                             .heads = a->heads,
-                             .kv_heads = a->heads,
+                             .heads = heads,
+                             .kv_heads = heads,
                              .q_len = 1,
                              .kv_len = tokens,
-                             .head_dim = wide / a->heads},
+                             .head_dim = wide / heads},
                    .scale = true};
     ft_ref y = ft__linear(b, at, ft__part_attend(m, at, q, part[0], part[1], &s), wide, FT_BIAS, FT_WHOLE);
     ft_ref h = ft__part_norm(m, at, y, FT_LAYERNORM, true);
-    return ft__add(b, at, y, ft__part_mlp(m, h, a->ffn, a->activation, false, false, FT_BIAS));
+    return ft__add(b, at, y, ft__part_mlp(m, h, ffn, a->activation, false, false, FT_BIAS));
 }
 
 static ft_ref head(ft_maker *m, ft_ref x)
@@ -45,7 +44,7 @@ static ft_ref head(ft_maker *m, ft_ref x)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     x = ft__vision_norm(m, FT_AT(NORM), x, true);
-    if (a->pool_head) return ft__vision_classify(m, looked(m, x));
+    if (a->pool_head) return ft__vision_classify(m, ft__vision_looked(m, x, a->hidden, a->heads, a->ffn));
     if (a->labels < 1 && !a->pooler) return x;
     x = ft__slice(b, x, m->batch, a->hidden); /* the class token */
     if (a->pooler) {

@@ -32,7 +32,9 @@
     X(deberta)         \
     X(recurrent_gemma) \
     X(mllama)          \
-    X(zamba2)
+    X(zamba2)          \
+    X(hrm)             \
+    X(moshi)
 
 typedef ft_status ft_config_finish(const ft_reading *r, ft_arch *a);
 #define X(name) ft_config_finish ft__finish_##name;

@@ -67,6 +67,36 @@ ft_status ft__finish_exaone4(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
+/* Two stacks of layers, which run in turn: the lower L_cycles times, then the upper, H_cycles times over. Where a config
+ * does not say num_layers_per_stack, num_hidden_layers is that; otherwise it counts the runs. */
+ft_status ft__finish_hrm(const ft_reading *r, ft_arch *a)
+{
+    enum { MOST = 1 << 10 };
+    int64_t high = 2, low = 3, stack = 0;
+    FT_TRY(ft__json_whole(r->config, "H_cycles", FT_OPTIONAL, 1, MOST, &high, r->where, r->err));
+    FT_TRY(ft__json_whole(r->config, "L_cycles", FT_OPTIONAL, 1, MOST, &low, r->where, r->err));
+    if (!json_is_null(json_object_get(r->config, "num_layers_per_stack")))
+        FT_TRY(ft__json_whole(r->config, "num_layers_per_stack", FT_OPTIONAL, 1, MOST, &stack, r->where, r->err));
+    int64_t runs = high * (low + 1);
+    if (stack > 0 && a->layers != stack * runs)
+        return ft__config_fail(r, FT_E_RANGE, "num_hidden_layers",
+                               "%" PRId64 " runs of layers: num_layers_per_stack, H_cycles and L_cycles + 1 make "
+                               "%" PRId64,
+                               a->layers, stack * runs);
+    if (!stack && a->layers <= MOST) a->layers *= runs;
+    a->layer_runs = runs > 1 ? runs / 2 : 1;
+    return FT_OK;
+}
+
+/* Half of ffn_dim is the network's width; what it gives gate and up in one product. */
+ft_status ft__finish_moshi(const ft_reading *r, ft_arch *a)
+{
+    int64_t both = 2 * a->ffn;
+    FT_TRY(ft__json_whole(r->config, "ffn_dim", FT_OPTIONAL, 2, (int64_t)1 << 31, &both, r->where, r->err));
+    a->ffn = both / 2;
+    return FT_OK;
+}
+
 /* Half of intermediate_size is the network's width. */
 ft_status ft__finish_recurrent_gemma(const ft_reading *r, ft_arch *a)
 {
