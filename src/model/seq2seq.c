@@ -64,6 +64,7 @@ static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, const stack *s, cons
                                .causal = w->causal && s->q_len > 1},
                      .dropout = a->attention_dropout,
                      .scale = true,
+                     .eager_only = a->no_sdpa,
                      .mask = w->causal && s->q_len > 1,
                      .k_dense = generates(m) && s->decodes,
                      .v_dense = generates(m) && s->decodes};

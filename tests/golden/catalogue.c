@@ -79,14 +79,20 @@ static int by_size(const void *x, const void *y)
  * forward with backward. Forecast before they were measured; what was learned of them since is in
  * docs/architectures.md. Loops written out in Python were far off until their gradients were understood (jamba, mamba's
  * scan: a tenth of the time) and where decays are by channel (kimi_linear: a quarter): the worst is held too. */
-static void layers_of_this_year(void **state)
+typedef struct blind_bounds {
+    size_t least;
+    double median, mean, peak; /* errors: of busy time, of peak memory (the median) */
+    size_t apart;              /* so many of the worst are not understood; the next is held to `worst` */
+    double worst;
+} blind_bounds;
+
+static void blind_round(const char *path, blind_bounds most)
 {
     enum { MOST = 192 };
     double busy[MOST], peak[MOST];
-    json_t *rows = golden_rows("measurements/h200/architectures.jsonl"), *row;
+    json_t *rows = golden_rows(path), *row;
     size_t n, count = json_array_size(rows);
-    (void)state;
-    assert_true(count >= 160 && count <= MOST);
+    assert_true(count >= most.least && count <= MOST);
     json_array_foreach (rows, n, row) {
         json_t *request = json_pack("{s:O, s:O, s:O, s:O, s:s, s:s, s:s}", "model", json_object_get(row, "model"),
                                     "task", json_object_get(row, "task"), "batch", json_object_get(row, "batch"), "seq",
@@ -112,11 +118,26 @@ static void layers_of_this_year(void **state)
     qsort(peak, count, sizeof *peak, by_size);
     double mean = 0;
     for (n = 0; n < count; n++) mean += busy[n] / (double)count;
-    golden_holds(busy[count / 2] < 0.045, "busy time %.1f %% off, the median", 100 * busy[count / 2]);
-    golden_holds(mean < 0.065, "busy time %.1f %% off in the mean", 100 * mean);
-    /* The last two are doge's, whose dynamic mask is not understood: half of what was measured. */
-    golden_holds(busy[count - 3] < 0.25, "busy time %.1f %% off, the worst but two", 100 * busy[count - 3]);
-    golden_holds(peak[count / 2] < 0.015, "peak %.1f %% off, the median", 100 * peak[count / 2]);
+    golden_holds(busy[count / 2] < most.median, "busy time %.1f %% off, the median", 100 * busy[count / 2]);
+    golden_holds(mean < most.mean, "busy time %.1f %% off in the mean", 100 * mean);
+    double worst = busy[count - 1 - most.apart];
+    golden_holds(worst < most.worst, "busy time %.1f %% off, the worst that is understood", 100 * worst);
+    golden_holds(peak[count / 2] < most.peak, "peak %.1f %% off, the median", 100 * peak[count / 2]);
+}
+
+/* The last two are doge's, whose dynamic mask is not understood: half of what was measured. */
+static void layers_of_this_year(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/architectures.jsonl", (blind_bounds){160, 0.045, 0.065, 0.015, 2, 0.25});
+}
+
+/* The seventh round, mended since where data sufficed: attention that is written out, experts in a loop. Two rows are
+ * got_ocr2's, whose tower (SAM's) attends through windows with a bias by distance, none of which is modelled. */
+static void a_seventh_round(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/architectures_seventh.jsonl", (blind_bounds){44, 0.055, 0.11, 0.03, 2, 0.4});
 }
 
 /* Encoders of words, pictures and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were measured
@@ -162,6 +183,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_models_that_nobody_fitted),
                                        cmocka_unit_test(architectures_that_were_read_before_they_were_measured),
-                                       cmocka_unit_test(layers_of_this_year), cmocka_unit_test(encoders_and_denoisers)};
+                                       cmocka_unit_test(layers_of_this_year), cmocka_unit_test(a_seventh_round),
+                                       cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
