@@ -5,7 +5,7 @@
  * them), so numbers are tried, not inferred. The job stays what it is: its global batch above all. */
 #include "search/plan.h"
 
-enum { DOUBLINGS = 8, BETWEEN = 8 };
+enum { DOUBLINGS = 14, BETWEEN = 8 };
 
 static bool fits_on(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, int64_t gpus, int64_t *node)
 {
@@ -16,6 +16,10 @@ static bool fits_on(const ft_context *ft, ft_scratch *scratch, const ft_plan_req
     tried.goal = FT_GOAL_MEMORY;
     tried.top = 1;
     tried.exhaustive = false;
+    /* What holds least: one sequence at a time, everything run again, a stage in one piece. */
+    if (!tried.batch.count) tried.batch = (ft_plan_set){.at = {1}, .count = 1};
+    if (!tried.vpp.count) tried.vpp = (ft_plan_set){.at = {1}, .count = 1};
+    if (!tried.recompute) tried.recompute = 1u << FT_RECOMPUTE_FULL;
     bool fits = ft__plan_best(ft, scratch, &tried, &trial, &ignored) == FT_OK && trial.plan_count;
     *node = trial.search.cluster.gpus_per_node;
     ft__plan_free(&trial);

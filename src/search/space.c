@@ -242,6 +242,7 @@ ft_status ft__plan_layouts(ft_search *s, ft_error *err)
         for (size_t c = 0; c < cp.count; c++) {
             int64_t each = tp.at[t] * cp.at[c];
             if (gpus % each) continue;
+            if (cp.at[c] > 1 && s->model.seq % (2 * cp.at[c])) continue; /* two slices a rank, as the check says */
             if (f->tp_divides_kv_heads && s->model.kv_heads > 0 && s->model.kv_heads % tp.at[t]) continue;
             degrees pp = divisors(rows || s->asked->pp.count ? &s->asked->pp : &one, gpus / each,
                                   layers > 0 ? layers : 1);
