@@ -721,6 +721,7 @@ class PlanRequest(TypedDict, total=False):
     top: int
     emit: str | Sequence[str]
     exhaustive: bool
+    by_gpus: bool
 
 
 class PlanServeRequest(TypedDict, total=False):

@@ -108,6 +108,9 @@
       "serving `vllm`, `sglang`, `trtllm`): what starts each plan, as text under its `launch`")                        \
     FLAG(EXHAUSTIVE, "exhaustive", SWITCH, 0, 0, NO_WORDS, 0, "exhaustive", 0, NULL, PLANS,                            \
       "forecast every layout that may fit", "false; true: every layout that may fit is forecast")                      \
+    FLAG(BY_GPUS, "by_gpus", SWITCH, 0, 0, NO_WORDS, 0, "by-gpus", 0, NULL, PLANS,                                     \
+      "the best plans of fewer and of more GPUs, too: time against GPUs",                                              \
+      "false; true: the best plan of an eighth to twice as many GPUs, too")                                            \
     PLAIN(PLAN_BATCH, "batch", TRIED, 1, 1 << 20, NO_WORDS, DEPENDS, "as in `search`")                                 \
     PLAIN(PLAN_RECOMPUTE, "recompute", TRIED_WORDS, 0, 0, WORDS(recompute), DEPENDS,                             \
       "as in `search`: `none`, `selective`, `full`")

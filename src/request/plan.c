@@ -185,6 +185,7 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     if (ft__given(&said, FT_KEY_ID_FRAMEWORK)) out->framework = said.at[FT_KEY_ID_FRAMEWORK].text;
     out->top = ft__whole_of(&said, FT_KEY_ID_PLAN_TOP);
     out->exhaustive = ft__switch_of(&said, FT_KEY_ID_EXHAUSTIVE);
+    out->by_gpus = ft__switch_of(&said, FT_KEY_ID_BY_GPUS);
     int goal = ft__word_of(&said, FT_KEY_ID_OBJECTIVE);
     out->goal = goal < FT_GOAL_COUNT ? (ft_plan_goal)goal : FT_GOAL_TIME; /* "time" is "step_ms" */
     FT_TRY(keep_given(object, &said, out, err));

@@ -27,6 +27,7 @@ typedef struct ft_plan_request {
     double margin;                          /* of the memory, left free */
     int64_t top;                            /* plans to show */
     bool exhaustive;                        /* forecast every layout that may fit */
+    bool by_gpus;                           /* the best of fewer and of more GPUs, too */
     const char *emit[FT_PLAN_MOST_EMITTED]; /* launch files to write */
     size_t emit_count;
 } ft_plan_request;

@@ -40,10 +40,12 @@ static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *er
 /* Degrees decide among equals, so that the order never hangs on the sort. */
 static int by_layout(const ft_layout *a, const ft_layout *b)
 {
-    const int64_t one[] = {a->parallel.tp,  a->parallel.cp,   a->parallel.pp, a->parallel.vpp,      a->parallel.ep,
-                           a->parallel.etp, a->parallel.zero, a->batch,       a->parallel.schedule, a->recompute, a->offload};
-    const int64_t two[] = {b->parallel.tp,  b->parallel.cp,   b->parallel.pp, b->parallel.vpp,      b->parallel.ep,
-                           b->parallel.etp, b->parallel.zero, b->batch,       b->parallel.schedule, b->recompute, b->offload};
+    const int64_t one[] = {a->parallel.tp,       a->parallel.cp,  a->parallel.pp,   a->parallel.vpp,
+                           a->parallel.ep,       a->parallel.etp, a->parallel.zero, a->batch,
+                           a->parallel.schedule, a->recompute,    a->offload};
+    const int64_t two[] = {b->parallel.tp,       b->parallel.cp,  b->parallel.pp,   b->parallel.vpp,
+                           b->parallel.ep,       b->parallel.etp, b->parallel.zero, b->batch,
+                           b->parallel.schedule, b->recompute,    b->offload};
     for (size_t i = 0; i < sizeof one / sizeof *one; i++)
         if (one[i] != two[i]) return one[i] < two[i] ? -1 : 1;
     return 0;
@@ -269,6 +271,7 @@ ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
     clock_gettime(CLOCK_MONOTONIC, &from);
     FT_TRY(plan(ft, scratch, r, false, out, err));
     if (!out->plan_count) out->least_gpus = ft__plan_least(ft, scratch, r);
+    if (r->by_gpus) FT_TRY(ft__plan_by_gpus(ft, scratch, r, out, err));
     clock_gettime(CLOCK_MONOTONIC, &to);
     out->search_ms = (double)(to.tv_sec - from.tv_sec) * 1e3 + (double)(to.tv_nsec - from.tv_nsec) * 1e-6;
     return FT_OK;

@@ -107,6 +107,12 @@ typedef struct ft_plan_changed { /* the same plans under another assumption */
     double step_ms[FT_PLAN_MOST_TOP];
 } ft_plan_changed;
 
+typedef struct ft_plan_of_gpus { /* the best on another number of GPUs */
+    int64_t gpus;
+    bool fits, front; /* front: no fewer GPUs are as fast */
+    ft_candidate best;
+} ft_plan_of_gpus;
+
 typedef struct ft_plan {
     ft_search search;
     size_t candidates, refused, too_large, forecasts, fit, tight;
@@ -121,6 +127,8 @@ typedef struct ft_plan {
     size_t pareto_count;
     ft_plan_changed changed[4];
     size_t changed_count;
+    ft_plan_of_gpus by_gpus[5]; /* where that was asked for: the fewest first, those asked for among them */
+    size_t by_gpus_count;
     int64_t least_gpus; /* nothing fits: the fewest that would do; 0: not known */
     ft_arena *arena;
 } ft_plan;
@@ -133,6 +141,9 @@ ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
 void ft__plan_free(ft_plan *p);
 /* The fewest GPUs, more than were asked for, on which some layout fits; 0: none is known. */
 int64_t ft__plan_least(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r);
+/* Plans of an eighth to twice as many GPUs, and which of them are worth having (by_gpus.c). */
+ft_status ft__plan_by_gpus(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,
+                           ft_error *err);
 /* The request that a layout is the answer of, to be released; NULL: out of memory. */
 json_t *ft__plan_json(const ft_plan *p, const ft_layout *layout);
 

@@ -210,6 +210,30 @@ static void other_assumptions_name_their_best(void **state)
     json_decref(answer);
 }
 
+/* Time against GPUs: the fewest first, those asked for among them with the first plan's step. */
+static void other_numbers_of_gpus_have_plans(void **state)
+{
+    (void)state;
+    char keys[256];
+    snprintf(keys, sizeof keys, "%s,\"by_gpus\":true", cases[0]);
+    json_t *answer = plan(keys, false);
+    const json_t *list = json_object_get(answer, "by_gpus"), *one;
+    double gpus = 0, fastest = INFINITY;
+    size_t i;
+    assert_int_equal(5, json_array_size(list));
+    json_array_foreach (list, i, one) {
+        assert_true(number(one, "gpus") > gpus);
+        gpus = number(one, "gpus");
+        if (!json_is_true(json_object_get(one, "fits"))) continue;
+        double step = number(one, "step_ms");
+        assert_true(json_is_true(json_object_get(one, "front")) == (step < fastest));
+        if (step < fastest) fastest = step;
+        if (gpus == 8) assert_true(step == number(json_array_get(json_object_get(answer, "plans"), 0), "step_ms"));
+    }
+    assert_int_equal(16, gpus);
+    json_decref(answer);
+}
+
 /* Faster is larger, all along. */
 static void the_front_falls(void **state)
 {
@@ -336,6 +360,7 @@ int main(void)
         cmocka_unit_test(what_lies_on_the_host_is_searched),
         cmocka_unit_test(a_remedy_is_one_of_the_framework),
         cmocka_unit_test(other_assumptions_name_their_best),
+        cmocka_unit_test(other_numbers_of_gpus_have_plans),
         cmocka_unit_test(the_front_falls),
         cmocka_unit_test(chances_follow_the_distance),
         cmocka_unit_test(what_cannot_be_says_why),

@@ -152,6 +152,28 @@ static void pareto(ft_text *out, const ft_plan *p)
     ft__json_close_list(out);
 }
 
+static void by_gpus(ft_text *out, const ft_plan *p)
+{
+    if (!p->by_gpus_count) return;
+    ft__json_member_list(out, "by_gpus");
+    for (size_t i = 0; i < p->by_gpus_count; i++) {
+        const ft_plan_of_gpus *at = &p->by_gpus[i];
+        if (at->fits)
+            layout(out, &at->best.layout);
+        else
+            ft__json_open(out);
+        ft__json_member_whole(out, "gpus", at->gpus);
+        ft__json_member_flag(out, "fits", at->fits);
+        if (at->fits) {
+            ft__answer_figure(out, "step_ms", at->best.step_ms);
+            ft__answer_figure(out, "tokens_per_s_per_gpu", at->best.tokens_per_s);
+            ft__json_member_flag(out, "front", at->front);
+        }
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+}
+
 static void sensitivity(ft_text *out, const ft_plan *p)
 {
     ft__json_member_list(out, "sensitivity");
@@ -186,6 +208,7 @@ void ft__answer_plan(ft_text *out, const json_t *id, const ft_plan *p)
     runners_up(out, p);
     would_fit(out, p);
     pareto(out, p);
+    by_gpus(out, p);
     sensitivity(out, p);
     ft__json_close(out);
 }

@@ -194,6 +194,37 @@ static bool trade(ft_text *out, const ft_style *style, const ft_plan *p)
     return printed;
 }
 
+static bool against_gpus(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    if (!p->by_gpus_count) return true;
+    heading(out, style, "time against GPUs");
+    ft_columns t;
+    ft__columns_init(&t, "rrrl");
+    static const char *const head[] = {"GPUs", "step", "tokens/s a GPU", "layout"};
+    for (size_t i = 0; i < 4; i++) ft__cell_add(&t, head[i]);
+    for (size_t i = 0; i < p->by_gpus_count; i++) {
+        const ft_plan_of_gpus *at = &p->by_gpus[i];
+        ft__cell_addf(&t, "%" PRId64, at->gpus);
+        ft_text *cell = ft__cell(&t);
+        if (at->fits) ft__add_figure(cell, at->best.step_ms * 1e-3, 4);
+        ft__text_add(cell, at->fits ? " s" : "-");
+        cell = ft__cell(&t);
+        if (at->fits)
+            ft__add_figure(cell, at->best.tokens_per_s, 4);
+        else
+            ft__text_add(cell, "-");
+        cell = ft__cell(&t);
+        if (at->fits)
+            ft__add_layout(cell, style, &at->best.layout);
+        else
+            ft__text_add(cell, "none fits");
+        if (at->fits && !at->front) ft__text_add(cell, "; fewer are as fast");
+    }
+    bool printed = ft__columns_print(&t, out, style, 2, true);
+    ft__columns_free(&t);
+    return printed;
+}
+
 static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (!p->changed_count) return;
@@ -237,13 +268,15 @@ bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
         if (p->least_gpus) ft__text_addf(out, " %" PRId64 " GPUs would do.", p->least_gpus);
         ft__text_add(out, "\n");
         faster(out, style, p);
-        return !out->failed;
+        bool printed = against_gpus(out, style, p);
+        return printed && !out->failed;
     }
     bool printed = plans(out, style, p);
     ties(out, style, p);
     printed = why_not(out, style, p) && printed;
     faster(out, style, p);
     printed = trade(out, style, p) && printed;
+    printed = against_gpus(out, style, p) && printed;
     changes(out, style, p);
     launch(out, style, p);
     return printed && !out->failed;
