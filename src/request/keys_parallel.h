@@ -10,7 +10,7 @@
     FLAG(VPP, "vpp", WHOLE, 1, 1000000, NO_WORDS, 1, "vpp", 0, "N", STEPS,                                             \
       "virtual stages per GPU: an interleaved pipeline",                                                               \
       "1: virtual stages of a GPU; above 1 the schedule is `interleaved`. pp × vpp divides the layers, or these with " \
-      "embedding and loss as one each, or with the loss")                                                              \
+      "embedding and loss as one each, or with the loss, and is at most 4096")                                         \
     FLAG(DP, "dp", WHOLE, 1, 1000000, NO_WORDS, 1, "dp", 0, "N", TRAIN,                                                \
       "data parallel: copies of the model [what --gpus or --nodes leaves]",                                            \
       "1: data parallel: copies of the model, each with batches of its own")                                           \

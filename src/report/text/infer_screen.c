@@ -184,7 +184,8 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_infer *r)
     return printed && !out->failed;
 }
 
-enum { SHOWN_ADVICE = 3 }; /* of each step, so that the screen stays one */
+/* Of each step, so that the screen stays one; kernels where the terminal is wide enough for their operators. */
+enum { SHOWN_ADVICE = 3, SHOWN_KERNELS = 5, WIDE = 120 };
 
 bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_view *v, const char *how)
 {
@@ -201,8 +202,10 @@ bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_vi
     ft__text_add(&remark, ")");
     heading(out, style, names[v->work->task], remark.at ? remark.at : "");
     ft__text_drop(&remark, out);
+    if (style->width >= WIDE && !ft__screen_kernels(out, style, v, SHOWN_KERNELS)) return false;
     if (how && !strcmp(how, "techniques")) return ft__screen_techniques(out, style, v);
     if (how && !strcmp(how, "all")) return ft__screen_advice_all(out, style, v);
-    if (v->advised && v->advised->count == 0) ft__text_add(out, "  Nothing that was tried is faster.\n");
+    if (v->advised && v->advised->count == 0)
+        ft__text_addf(out, "%s  Nothing that was tried is faster.\n", style->width >= WIDE ? "\n" : "");
     return ft__screen_advice(out, style, v, SHOWN_ADVICE);
 }
