@@ -110,7 +110,7 @@ static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_
     if (p->pp > 1 && p->pp * chunks > MOST_CHUNKS)
         return ft__fail_at(err, FT_E_RANGE, p->vpp > 1 ? "parallel.vpp" : "parallel.pp", 0, 0,
                            "a pipeline has at most %d chunks in all: %lld stages of %lld chunk%s are %lld", MOST_CHUNKS,
-                           (long long)p->pp, (long long)chunks, chunks == 1 ? "" : "s", (long long)(p->pp * chunks));
+                           (long long)p->pp, (long long)chunks, chunks == 1 ? "" : "s", (long long)p->pp * chunks);
     if (p->vpp <= 1) return FT_OK;
     if (p->pp < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.vpp", 0, 0, "\"vpp\" %lld needs a pipeline: \"pp\" is 1",
