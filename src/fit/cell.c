@@ -13,7 +13,7 @@
 
 enum { FOLDS = 4, WORLD_ROWS = 1200, GPU_ROWS = 3000, ENOUGH_TABLED = 100 };
 
-size_t ft__cell_sample(const ft_cell_gpu *g, size_t wanted, uint32_t *out)
+size_t ft__cell_sample(const ft_rows *rows, const ft_cell_gpu *g, size_t wanted, uint32_t *out)
 {
     size_t n = 0;
     if (g->count <= wanted) {
@@ -22,7 +22,7 @@ size_t ft__cell_sample(const ft_cell_gpu *g, size_t wanted, uint32_t *out)
     }
     uint64_t threshold = (uint64_t)wanted * 4294967296u / g->count;
     for (size_t i = 0; i < g->count && n < 2 * wanted; i++) {
-        uint32_t h = g->index[i] * 2654435761u;
+        uint32_t h = rows->at[g->index[i]].number * 2654435761u;
         h ^= h >> 15;
         h *= 2246822519u;
         h ^= h >> 13;
@@ -57,7 +57,7 @@ ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double 
     size_t n = 0;
     for (int g = 0; g < cell->gpu_count; g++) {
         ft_cell_gpu t = tabled(&cell->gpus[g]);
-        if (use[g]) n += ft__cell_sample(&t, rows_each, index + n);
+        if (use[g]) n += ft__cell_sample(cell->rows, &t, rows_each, index + n);
     }
     ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, center, 1, iterations, theta);
     free(index);
@@ -211,7 +211,7 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
     if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
     ft_cell_gpu t = tabled(g);
-    size_t n = ft__cell_sample(&t, GPU_ROWS, index);
+    size_t n = ft__cell_sample(cell->rows, &t, GPU_ROWS, index);
     ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, cell->world.theta, FT_K_LEARNING_GPU_PRIOR, 12,
                       g->expert.theta);
     free(index);

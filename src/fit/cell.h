@@ -46,7 +46,7 @@ ft_status ft__cells_keep(ft_cell *cells, size_t *count, int64_t shard, int64_t s
 
 /* About `wanted` rows of a GPU, picked by hash so that they do not follow the order of the file; `out` has room for
  * twice as many. */
-size_t ft__cell_sample(const ft_cell_gpu *gpu, size_t wanted, uint32_t *out);
+size_t ft__cell_sample(const ft_rows *rows, const ft_cell_gpu *gpu, size_t wanted, uint32_t *out);
 /* Constants over the GPUs in `use`, each counting the same however many rows it has. */
 ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each,
                              int iterations, double *theta, ft_error *err);

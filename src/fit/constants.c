@@ -1,7 +1,9 @@
 /* Gauss-Newton with damping on log time.
  *
  * The unknowns are the logs of the constants; the residual of a row is log(model / measured), weighted by Huber's rule
- * (rows further off than 20 % count linearly: tables hold autotuner accidents that no physics explains); priors enter
+ * (rows further off than 20 % count linearly: tables hold autotuner accidents that no physics explains; than 5 % in
+ * families whose library falls to slower kernels in one case of five, so that constants are those of the others);
+ * priors enter
  * as further residuals (x - x0) / spread. The Jacobian is by forward differences: the model takes a minimum over tiles,
  * so it has kinks but no jumps in its constants. */
 #include "fit/constants.h"
@@ -35,11 +37,12 @@ static double row_residual(const ft_family *f, ft_subset s, size_t i, const doub
     return log(ft__row_model_ms(f, s.rows, row, theta, false, &ph) / row->ms);
 }
 
-static double huber(double r)
+static double beyond(const ft_family *f)
 {
-    const double d = FT_K_LEARNING_HUBER / 100.0;
-    return fabs(r) <= d ? 0.5 * r * r : d * (fabs(r) - 0.5 * d);
+    return (f->falls ? FT_K_LEARNING_HUBER_OF_FALLS : FT_K_LEARNING_HUBER) / 100.0;
 }
+
+static double huber(double r, double d) { return fabs(r) <= d ? 0.5 * r * r : d * (fabs(r) - 0.5 * d); }
 
 static double prior_cost(const ft_family *f, const double *x, const double *x0, double prior, double rows)
 {
@@ -54,24 +57,24 @@ static double prior_cost(const ft_family *f, const double *x, const double *x0, 
 
 static double cost_of(const ft_family *f, ft_subset s, const double *x, const double *x0, double prior, double total)
 {
-    double theta[FT_MAX_THETA] = {0}, sum = 0;
+    double theta[FT_MAX_THETA] = {0}, sum = 0, d = beyond(f);
     for (int j = 0; j < f->parameter_count; j++) theta[j] = exp(x[j]);
     for (size_t i = 0; i < s.count; i++)
-        sum += (double)s.rows->at[s.index[i]].weight * huber(row_residual(f, s, i, theta));
+        sum += (double)s.rows->at[s.index[i]].weight * huber(row_residual(f, s, i, theta), d);
     return sum + prior_cost(f, x, x0, prior, total);
 }
 
 static void assemble(const ft_family *f, ft_subset s, const double *x, const double *x0, double prior, double total,
                      system_ *sys)
 {
-    const double step = 0.02;
+    const double step = 0.02, d = beyond(f);
     double theta[FT_MAX_THETA] = {0};
     memset(sys, 0, sizeof *sys);
     for (int j = 0; j < f->parameter_count; j++) theta[j] = exp(x[j]);
     for (size_t i = 0; i < s.count; i++) {
         double r = row_residual(f, s, i, theta), grad[FT_MAX_THETA];
         double w = (double)s.rows->at[s.index[i]].weight;
-        double irls = fabs(r) <= FT_K_LEARNING_HUBER / 100.0 ? w : w * FT_K_LEARNING_HUBER / 100.0 / fabs(r);
+        double irls = fabs(r) <= d ? w : w * d / fabs(r);
         for (int j = 0; j < f->parameter_count; j++) {
             grad[j] = 0;
             if (f->parameters[j].spread <= 0) continue;

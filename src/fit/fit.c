@@ -38,14 +38,23 @@ typedef struct fitting {
     size_t done, steps;
 } fitting;
 
+/* All rows of a family are read, whichever of its variants is fitted: they are numbered together. */
 static bool family_wanted(void *context, const ft_op *op)
 {
     const ft_fit_options *o = context;
     int variant;
     const ft_family *f = ft__family_of(op, &variant);
-    if (!f) return false;
+    for (size_t i = 0; f && i < o->family_count; i++) {
+        size_t length = strcspn(o->families[i], "/");
+        if (strlen(f->name) == length && !strncmp(f->name, o->families[i], length)) return true;
+    }
+    return f && o->family_count == 0;
+}
+
+static bool cell_wanted(const ft_fit_options *o, const ft_family *family, int variant)
+{
     for (size_t i = 0; i < o->family_count; i++)
-        if (ft__cell_named(o->families[i], f, variant)) return true;
+        if (ft__cell_named(o->families[i], family, variant)) return true;
     return o->family_count == 0;
 }
 
@@ -97,7 +106,8 @@ static void thin(ft_cell_gpu *g, const ft_rows *rows)
     uint64_t threshold = (uint64_t)FT_CELL_MAX_ROWS * 4294967296u / g->count;
     size_t kept = 0;
     for (size_t i = 0; i < g->count; i++) {
-        uint32_t h = (g->index[i] ^ (g->index[i] >> 16)) * 2246822519u;
+        uint32_t h = rows->at[g->index[i]].number;
+        h = (h ^ (h >> 16)) * 2246822519u;
         h = (h ^ (h >> 13)) * 3266489917u;
         uint8_t source = rows->at[g->index[i]].source;
         if (source == FT_ROWS_OWN || source == FT_ROWS_MODEL || (h ^ (h >> 16)) < threshold)
@@ -139,16 +149,20 @@ static ft_cell_gpu *gpu_in(ft_cell *cell, int gpu)
 static ft_status deal(fitting *f, ft_error *err)
 {
     size_t capacity = 0;
+    uint32_t numbers[FT_MAX_FAMILIES] = {0};
     int *cell_at = malloc((size_t)ft__family_count * FT_MAX_VARIANTS * sizeof *cell_at);
     if (!cell_at) return ft__fail(err, FT_E_MEMORY, "out of memory");
     for (int i = 0; i < ft__family_count * FT_MAX_VARIANTS; i++) cell_at[i] = -1;
     ft_status s = FT_OK;
     for (uint32_t i = 0; i < f->rows.count && s == FT_OK; i++) {
-        const ft_row *row = &f->rows.at[i];
+        ft_row *row = &f->rows.at[i];
         int variant;
         const ft_family *family = ft__family_of(&row->op, &variant);
-        if (!family || row->held_out) continue;
-        int *at = &cell_at[ft__family_find(family->name) * FT_MAX_VARIANTS + variant];
+        if (!family) continue;
+        int which = ft__family_find(family->name);
+        row->number = numbers[which]++;
+        if (row->held_out || !cell_wanted(f->options, family, variant)) continue;
+        int *at = &cell_at[which * FT_MAX_VARIANTS + variant];
         if (*at < 0) {
             if (f->cell_count == capacity) {
                 capacity = capacity ? 2 * capacity : 32;

@@ -124,7 +124,7 @@ static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
                 (!from || cell->gpus[h].count > from->count))
                 from = &cell->gpus[h];
         if (!from) continue;
-        size_t n = ft__cell_sample(&cell->gpus[g], POOL_ROWS, index);
+        size_t n = ft__cell_sample(cell->rows, &cell->gpus[g], POOL_ROWS, index);
         for (size_t i = 0; i < n && ok; i++) {
             const ft_row *row = &cell->rows->at[index[i]];
             ft_physics ph;
@@ -169,7 +169,7 @@ static ft_status pooled_trees(const ft_cell *cell, const bool *use, const double
     m.count = 0;
     for (int g = 0; g < cell->gpu_count; g++) {
         if (!use[g]) continue;
-        size_t n = ft__cell_sample(&cell->gpus[g], POOL_ROWS, index), first = m.count;
+        size_t n = ft__cell_sample(cell->rows, &cell->gpus[g], POOL_ROWS, index), first = m.count;
         double sum = 0;
         for (size_t i = 0; i < n; i++) {
             ft__matrix_set(cell, theta, index[i], &m, m.count);
@@ -210,7 +210,7 @@ static ft_status try_world(const ft_cell *cell, trial *t, ft_error *err)
         if (s == FT_OK) s = pooled_trees(cell, use, theta, trees, NULL, err);
         for (int h = g; h < cell->gpu_count && s == FT_OK; h++) {
             if (use[h]) continue;
-            size_t n = ft__cell_sample(&cell->gpus[h], POOL_ROWS, index);
+            size_t n = ft__cell_sample(cell->rows, &cell->gpus[h], POOL_ROWS, index);
             for (size_t i = 0; i < n; i++) {
                 const ft_row *row = &cell->rows->at[index[i]];
                 ft_physics ph;
@@ -258,7 +258,8 @@ ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err)
         s = settle_trial(cell, &world, w->weight[FT_KIN_WORLD], FT_K_LEARNING_WORLD_INFLATE, "unseen", report,
                          w->spread_low[FT_KIN_WORLD], w->spread_high[FT_KIN_WORLD], err);
     } else if (s == FT_OK) {
-        w->weight[FT_KIN_WORLD] = (float)FT_K_LEARNING_WORLD_WEIGHT;
+        /* where one GPU's library falls to other kernels is nothing that another's does */
+        w->weight[FT_KIN_WORLD] = cell->family->falls ? 0 : (float)FT_K_LEARNING_WORLD_WEIGHT;
         w->sigma_base = own->sigma_base;
         guess_spreads(own, ft__k_learning_strangers.factor, ft__k_learning_strangers.least, w->spread_low[FT_KIN_WORLD],
                       w->spread_high[FT_KIN_WORLD]);

@@ -13,11 +13,12 @@ typedef struct ft_row {
     ft_op op;
     double ms;
     float weight;
-    uint16_t gpu;   /* index into ft_rows.gpus */
-    uint8_t source; /* ft_row_source */
-    bool held_out;  /* never fitted: kept for validation */
-    bool excluded;  /* left out of fits by a rule (fit/exclude.h), judged like any other */
-    uint32_t group; /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
+    uint16_t gpu;    /* index into ft_rows.gpus */
+    uint8_t source;  /* ft_row_source */
+    bool held_out;   /* never fitted: kept for validation */
+    bool excluded;   /* left out of fits by a rule (fit/exclude.h), judged like any other */
+    uint32_t number; /* among its family's rows: what is drawn of them does not depend on what else is read */
+    uint32_t group;  /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
 } ft_row;
 
 typedef enum ft_row_source { FT_ROWS_OWN, FT_ROWS_EAGER, FT_ROWS_ENGINE, FT_ROWS_MODEL } ft_row_source;

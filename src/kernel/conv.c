@@ -147,6 +147,7 @@ const ft_family ft__conv_family = {
     .parameter_count = THETA_COUNT,
     .feature_names = feature_names,
     .feature_count = sizeof feature_names / sizeof *feature_names,
+    .falls = true,
     .variant_count = VARIANTS,
     .variant_of = variant_of,
     .variant_name = variant_name,

@@ -42,11 +42,22 @@ static double kept(const ft_device *device, double bytes)
     return ft__resident(bytes, FT_K_CONV_KEPT_CACHE * device->l2_mib * 1048576);
 }
 
-/* One more kernel that reads and writes `bytes`: a change of layout. */
-static double transpose_ms(const ft_device *device, const double *th, double bytes)
+/* One more kernel that reads and writes `bytes` of elements of `e`: a change of layout. In 16 bits the SMs hold it on a
+ * GPU with as much bandwidth as ours, the memory on others; where both are near, neither is reached. */
+static double transpose_ms(const ft_device *device, const double *th, double bytes, double e)
 {
-    return th[TRANSPOSE_US] * 1e-3 +
-           bytes * (2 - FT_K_CONV_KEPT_GAIN * kept(device, bytes)) / (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
+    double moved = bytes * (2 - FT_K_CONV_KEPT_GAIN * kept(device, bytes)) /
+                   (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
+    double turned = bytes / e / (FT_K_CONV_TURNED_PER_CLK * device->sms * ft__running_mhz(device) * 1e3);
+    return th[TRANSPOSE_US] * 1e-3 + hypot(moved, turned);
+}
+
+/* The same of an image's few channels, filled up to `times` as many. */
+static double fill_ms(const ft_device *device, const double *th, double bytes, double e, double times)
+{
+    double moved = bytes * (1 + times) / (th[TRANSPOSE_EB] * device->memory_gbps * 1e6);
+    double turned = bytes / e * times / (FT_K_CONV_PADDED_PER_CLK * device->sms * ft__running_mhz(device) * 1e3);
+    return th[TRANSPOSE_US] * 1e-3 + hypot(moved, turned);
 }
 
 /* Gradients on vector units, over the rate of an SM of 128 lanes, which is what was measured: an SM's shared memory
@@ -150,19 +161,22 @@ void ft__conv_physics(const ft_device *device, const ft_op *op, const double *th
     bool clip = op->u.conv.space == 3;
     double alone = clip && op->u.conv.depth > 1 ? c / op->u.conv.depth : c;
     bool few = matrix && alone / g < step; /* an image's three channels */
-    double large = taps > FT_K_CONV_LARGE_TAPS ? th[TAPS49] : 1;
+    /* No 7x7 kernel was written for matrix units beyond an A100's 1,024 multiply-adds per clock and SM: large filters
+     * run on those of the generation before, and only there at another rate than small ones. */
+    bool wide = device->matrix_fma_per_clk_sm > FT_K_CONV_OLDER_FMA;
+    bool half = matrix && e <= 2, odd = fmod(c / g, 16) > 0 || fmod(k / g, 16) > 0;
+    bool older = matrix && wide && (taps > FT_K_CONV_LARGE_TAPS || (half && (few || (odd && taps > 1)) && !point));
+    double large = matrix ? (older ? th[TAPS49] : 1) : taps > FT_K_CONV_LARGE_TAPS ? th[TAPS49] : 1;
     double rate = th[EC] * (taps > 1 ? th[TAPS9] : 1) * (stride > 1 ? th[HOLES] : 1) *
                   (matrix && fmin(c, k) / g < chunk ? th[NARROW] : 1);
     /* Other algorithms than the product, on vector units, where the filter moves by one pixel. */
     bool fast = !matrix && stride == 1 && taps > 1 && c / g >= FT_K_CONV_FAST_CHANNELS &&
                 k / g >= FT_K_CONV_FAST_CHANNELS;
     double gain = !fast ? 1 : taps <= FT_K_CONV_FAST_TAPS ? th[WINOGRAD] : th[FOURIER];
-    /* No 7x7 kernel was written for matrix units beyond an A100's 1,024 multiply-adds per clock and SM. */
-    bool wide = device->matrix_fma_per_clk_sm > FT_K_CONV_OLDER_FMA;
-    bool older = matrix && taps > FT_K_CONV_LARGE_TAPS && wide, half = matrix && e <= 2;
     /* Elsewhere an image's channels are padded to 16 bytes and its taps packed behind each other. */
-    bool packed = few && nhwc && !wide;
-    if (packed) chunk_c = cp, large = 1;
+    bool filled = half && few && !nhwc && !clip && taps >= FT_K_CONV_FILLED_TAPS,
+         packed = few && (nhwc || filled) && !wide;
+    if (packed) chunk_c = cp;
     double blocks = ceil(pixels / 128) * ceil(k / 128) / device->sms;
     double slow_ms = flops / (th[DIRECT] * 2 * ft__lane_rate(device)) * ceil(blocks) / blocks; /* 128x128 tiles */
     bool skewed = matrix && point && !nhwc && fmod(h * w * e, 16) > 0;
@@ -175,10 +189,12 @@ void ft__conv_physics(const ft_device *device, const ft_op *op, const double *th
     double x_read = x * seen * x_moved, y_read = y * (moved ? 1 - FT_K_CONV_KEPT_GAIN * kept(device, y) : 1);
     double traffic = (x_read + y_read + weights) / (th[EB] * bandwidth);
     double traffic_data = (x * x_moved + y_read + weights) / (th[EB] * bandwidth);
-    double vector_ms = 2 * pixels * k * (c / g * taps + FT_K_CONV_VECTOR_START) /
+    double wide_k = half && few ? ceil(k / g / FT_K_CONV_VECTOR_FILTERS) * FT_K_CONV_VECTOR_FILTERS * g : k;
+    double vector_ms = 2 * pixels * wide_k * (c / g * taps + FT_K_CONV_VECTOR_START) /
                        (th[DIRECT] * 2 * ft__lane_rate(device));
-    double move = taps > 1 ? transpose_ms(device, th, weights) : 0;
-    move += transpose_ms(device, th, x) + transpose_ms(device, th, y);
+    double move = taps > 1 ? transpose_ms(device, th, weights, e) : 0;
+    move += half && few && !nhwc ? fill_ms(device, th, x, e, cp * g / c) : transpose_ms(device, th, x, e);
+    move += transpose_ms(device, th, y, e);
     double compute = 0, data = 0, filters = 0, extra = 0, body = 0;
     /* Only products and the weights' gradient share K out. */
     int split = !matrix || (older && !half && forward) ? 1 : point ? 16 : 2;
@@ -201,10 +217,11 @@ void ft__conv_physics(const ft_device *device, const ft_op *op, const double *th
             if (skewed && !wide)
                 ft__conv_turn(device, op, th,
                               (ft_conv_product){g, pixels, k / g, chunk_c, level, split, point, older, 0}, move, &main);
-            lanes = (few && !point && (!nhwc || clip)) || (clip && matrix && k < step) ||
+            lanes = (few && !point && !filled && (!nhwc || clip)) || (clip && matrix && k < step) ||
                     (matrix && !half && taps == 1 && stride > 1 && c / g <= FT_K_CONV_FEW_CHANNELS) ||
                     (!matrix && nhwc && short_k);
-            hole = half && older && forward_hole(c / g, k / g, pixels, h * w, n * c * h * w, stride);
+            hole = half && wide && taps > FT_K_CONV_LARGE_TAPS &&
+                   forward_hole(c / g, k / g, pixels, h * w, n * c * h * w, stride);
             double ms = hole ? slow_ms : lanes ? vector_ms : main.ms;
             body += ft__smooth_max(ms, traffic, th[SMOOTH]);
             compute += ms;
@@ -212,10 +229,10 @@ void ft__conv_physics(const ft_device *device, const ft_op *op, const double *th
                 extra += 2 * th[TRANSPOSE_US] * 1e-3 + x * (1 + cp * g / c) / (th[PAD_EB] * bandwidth);
             else if (few && point)
                 extra += (x + y) / (th[PAD_EB] * bandwidth);
-            else if (moved && !lanes && !hole)
+            else if ((moved || filled) && !lanes && !hole)
                 extra += move;
             else if (older && e > 2 && !lanes) /* tf32's older kernels want their operands rounded first */
-                extra += transpose_ms(device, th, x);
+                extra += transpose_ms(device, th, x, e);
         }
         if (backward) {
             double gaps = stride > 1 ? th[STRIDED] : 1;
@@ -242,10 +259,10 @@ void ft__conv_physics(const ft_device *device, const ft_op *op, const double *th
             ft__conv_run(device, op, th, f, matrix, false, &second);
             if (skewed && !wide) {
                 f.rate = level * gain * th[WEIGHTS];
-                ft__conv_turn(device, op, th, f, transpose_ms(device, th, x), &second);
+                ft__conv_turn(device, op, th, f, transpose_ms(device, th, x, e), &second);
             }
             data = to_input ? pick.ms : 0, filters = to_filter ? second.ms : 0;
-            if (to_filter && half && older && weights_hole(c / g, k / g, pixels))
+            if (to_filter && half && wide && taps > FT_K_CONV_LARGE_TAPS && weights_hole(c / g, k / g, pixels))
                 hole = true, filters = flops / (th[DIRECT] * 2 * ft__lane_rate(device));
             compute += data + filters;
             if (to_input) body += ft__smooth_max(data, traffic_data, th[SMOOTH]);
@@ -260,7 +277,7 @@ void ft__conv_physics(const ft_device *device, const ft_op *op, const double *th
             else if (!matrix && nhwc)
                 extra += move;
             else if (older && e > 2)
-                extra += transpose_ms(device, th, x) + transpose_ms(device, th, y);
+                extra += transpose_ms(device, th, x, e) + transpose_ms(device, th, y, e);
         }
     }
     double passes = (forward ? 1 : 0) + gradients;

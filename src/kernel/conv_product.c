@@ -44,7 +44,12 @@ void ft__conv_run(const ft_device *device, const ft_op *op, const double *th, ft
     double narrow[MATRIX_TILES > VECTOR_TILES ? MATRIX_TILES : VECTOR_TILES];
     const ft_gemm_tile *tiles = matrix ? matrix_tiles : vector_tiles;
     int count = matrix ? MATRIX_TILES : VECTOR_TILES;
-    for (int t = 0; t < count; t++) narrow[t] = matrix ? 1 : vector_rate(tiles[t].m * tiles[t].n);
+    /* A warp group's instruction has 64 rows: narrower tiles are kernels of the generation before. */
+    bool groups = matrix && !p.older && !p.point && device->matrix_fma_per_clk_sm > FT_K_CONV_OLDER_FMA;
+    for (int t = 0; t < count; t++)
+        narrow[t] = !matrix                                          ? vector_rate(tiles[t].m * tiles[t].n)
+                    : groups && (tiles[t].m < 64 || tiles[t].n < 64) ? th[TAPS49] * FT_K_CONV_OLDER_FEED
+                                                                     : 1;
     /* Too few tiles for the SMs: K is shared out, by whole factors beyond the sixteen that the search tries. */
     double plain = fmax(1, ceil(p.m / 64) * ceil(p.n / 64) * p.b), room = floor(device->sms / plain), before = 1;
     if (p.split > 16 && room > 16) before = fmin(fmin(room / 16, p.k / FT_K_CONV_SPLIT_K), FT_K_CONV_SPLIT_MOST);
@@ -70,6 +75,7 @@ void ft__conv_run(const ft_device *device, const ft_op *op, const double *th, ft
         .prologue_k = th[p.point ? POINT_PROLOGUE : PROLOGUE] * (matrix ? 2 / e : FT_K_CONV_VECTOR_PROLOGUE),
         .lone = matrix ? 1 : FT_K_CONV_VECTOR_LONE,
         .wave_ms = th[p.point ? POINT_WAVE_US : WAVE_US] * 1e-3,
+        .hidden = matrix && !p.point ? FT_K_CONV_HIDDEN : 0,
         .quantisation = FT_K_CONV_QUANTISATION,
         .memory_ms = 0,
         .smooth = 0,

@@ -40,6 +40,7 @@ typedef struct ft_family {
     const char *const *feature_names;
     int feature_count;
     bool repeated; /* its tables ask few sizes over and over: there is more to learn than the count of rows says */
+    bool falls; /* its library falls to slower kernels here and there, by no rule we know: constants follow the rest */
     /* Operators of one family are fitted apart when they are different programs: per dtype class, per row operator.
      * variant_of returns -1 for an op that is not this family's. fallback: the variant to use when the predictor
      * has never seen this one (fp4 -> fp8), -1 for none. */

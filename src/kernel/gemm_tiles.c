@@ -4,7 +4,7 @@
  *   tiles = ceil(M/bm) ceil(N/bn) s b        waves = tiles / SMs, rounded up by the share `quantisation`
  *   t_mma = 2 bm bn (Ke + ks) / rate         Ke = K/s rounded up to the K step
  *   t_feed = (bm + bn) bytes Ke / feed       operands through L2
- *   T_c = waves (max(t_mma, t_feed) + t_wave)
+ *   T_c = waves (max(t_mma, t_feed) + t_wave)          less what waves behind the first hide of t_wave
  *
  * The loop runs for every GEMM forecast over some 20 tiles and up to 5 splits, so it keeps to additions,
  * multiplications and ceil. */
@@ -54,7 +54,7 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
             if (s->cap > 0) work = behind_slow_units(work, mma_at_cap * ke, s->cap);
             double each = fmax(work, feed * ke) + wave_ms;
             double waves = s->quantisation * ceil(load) + (1 - s->quantisation) * fmax(load, 1);
-            double compute = waves * each;
+            double compute = waves * each - s->hidden * wave_ms * (waves - 1);
             if (i == 0) {
                 unsplit[t] = compute;
                 if (compute < best_unsplit) best_unsplit = compute;

@@ -27,6 +27,7 @@ typedef struct ft_gemm_search {
     double prologue_k;           /* filling the pipeline costs as much as this many K elements */
     double lone;                 /* share of the rate that one tile per SM reaches; two or more hide latencies: 1 */
     double wave_ms;              /* start and end of a tile that nothing overlaps */
+    double hidden;               /* share of it that tiles behind an SM's first hide: the next one is under way */
     double wave_ms_per_element;  /* writing its outputs, where that goes through the SM in small pieces */
     double quantisation;         /* 1: whole waves; 0: tiles spread evenly */
     double memory_ms;            /* traffic to device memory, the same for every tile */

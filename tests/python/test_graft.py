@@ -55,3 +55,13 @@ def test_refit_compares_by_family_and_variant(tmp_path: pathlib.Path) -> None:
     told = subprocess.run([*refit, str(other)], capture_output=True, text=True, check=False)
     assert told.returncode == 1 and told.stdout.count("differ") == 1, told.stdout
     assert subprocess.run([*refit[:2]], capture_output=True, text=True, check=False).returncode == 2
+
+
+def test_what_our_own_rows_alone_are_fitted_to_comes_out_as_shipped(tmp_path: pathlib.Path) -> None:
+    """`scripts/refit --family F`: the shipped bytes again, of parts that take seconds."""
+    out = tmp_path / "refit.ftp"
+    parts = ["optimizer", "conv/depthwise_forward"]
+    line = [sys.executable, str(ROOT / "scripts" / "refit"), "-o", str(out), *(word for part in parts for word in ("--family", part))]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "optimizer: the same bytes" in done.stdout and "conv: the same bytes" in done.stdout and "differ" not in done.stdout
