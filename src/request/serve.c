@@ -28,7 +28,7 @@ static ft_status read_layout(const json_t *object, const char *where, ft_engine_
         snprintf(key, sizeof key, "%s.ep", where);
         return ft__fail_at(err, FT_E_RANGE, key, 0, 0,
                            "\"ep\" %lld must divide tp x dp, %lld: experts are spread over the ranks of one engine",
-                           (long long)out->ep, (long long)(out->tp * out->dp));
+                           (long long)out->ep, (long long)out->tp * out->dp);
     }
     return FT_OK;
 }
