@@ -173,24 +173,26 @@ await agrees('a slider that was dragged');
 // From the slider's event to the last picture in sight: what it took, and the work that was done, which no machine's speed
 // decides. Every movement asks what was not asked before.
 const redraw = (at, from) => at.evaluate(async first => {
-  const took = [], counts = [], work = globalThis.foretellWork, slider = document.querySelector('#f-batch');
+  const took = [], work = globalThis.foretellWork, slider = document.querySelector('#f-batch');
   const sleep = ms => new Promise(done => setTimeout(done, ms));
-  for (let i = 0; i < 12; i++) {
+  const start = { ...work }, moves = 12;
+  for (let i = 0; i < moves; i++) {
     await sleep(450); // what waits for the slider's rest is done
-    const before = { ...work }, begin = performance.now();
+    const before = work.pictures, begin = performance.now();
     slider.value = String(first + i);
     slider.dispatchEvent(new Event('input', { bubbles: true }));
-    while (work.pictures === before.pictures && performance.now() - begin < 5000) await sleep(1);
+    while (work.pictures === before && performance.now() - begin < 60000) await sleep(1);
     await sleep(60);
     took.push(work.last - begin);
-    counts.push([work.pictures - before.pictures, work.elements - before.elements]);
   }
   took.sort((a, b) => a - b);
-  return { median: took[took.length >> 1], worst: took[took.length - 1], pictures: Math.max(...counts.map(c => c[0])), elements: Math.max(...counts.map(c => c[1])) };
+  // Over all movements: on a busy machine a picture may come late, but never once more.
+  const of = what => (work[what] - start[what]) / moves;
+  return { median: took[moves >> 1], worst: took[moves - 1], pictures: of('pictures'), elements: of('elements') };
 }, from);
 const drawn = await redraw(page, 2);
 console.log(`# a slider's movement is drawn after ${drawn.median.toFixed(1)} ms in the middle, ${drawn.worst.toFixed(1)} at most, answered in the browser`);
-ok(drawn.pictures >= 1 && drawn.pictures <= 5 && drawn.elements < 2500, 'a movement draws each picture in sight once', JSON.stringify(drawn));
+ok(drawn.pictures >= 1 && drawn.pictures <= 10 && drawn.elements < 2500, 'a movement draws each of the five pictures once, and once more with words when the slider rests', JSON.stringify(drawn));
 
 // A drag of forty movements: the answers between are never asked, and no picture is drawn for them.
 const dragged = await page.evaluate(async () => {
