@@ -11,7 +11,7 @@
 static ft_status ask(cli_asker *j, const char *gpu, ft_scratch *scratch, ft_exchange_case *out, ft_error *err)
 {
     if (!cli_asker_set(j, FT_KEY_ID_GPU, json_string(gpu)))
-        return cli_is_utf8(gpu) ? ft__fail(err, FT_E_MEMORY, "out of memory")
+        return cli_is_utf8(gpu) ? ft__no_memory(err)
                                 : ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
     scratch->simulator = &cli_simulator;
     FT_TRY(ft__collective_request_of(j->ft, scratch, j->object, &out->request, err));

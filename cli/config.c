@@ -39,7 +39,7 @@ static ft_status keep(cli_config *c, cli_option_id option, const char *value, si
 {
     if (c->count == CLI_CONFIG_MOST) return ft__fail(err, FT_E_RANGE, "%s: more than %d values", from, CLI_CONFIG_MOST);
     char *copy = malloc(length + 1);
-    if (!copy) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!copy) return ft__no_memory(err);
     memcpy(copy, value, length);
     copy[length] = '\0';
     c->defaults[c->count++] = (struct cli_default){option, copy, from};
@@ -77,7 +77,7 @@ static ft_status take_price(cli_config *c, const cli_toml_value *v, ft_error *er
     if (strpbrk(gpu, ",=")) return bad(c, v, FT_E_NAME, "is not the name of a GPU", err);
     ft__text_addf(&c->prices, "%s%s=", c->prices.length ? "," : "", gpu);
     ft__text_add_number(&c->prices, v->number, 17);
-    return c->prices.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
+    return c->prices.failed ? ft__no_memory(err) : FT_OK;
 }
 
 static ft_status take(void *user, const cli_toml_value *v, ft_error *err)
@@ -121,7 +121,7 @@ static ft_status read_file(cli_config *c, ft_error *err)
     size_t length = 0;
     if (!file_of(path, sizeof path, &must) || (!must && !ft__file_exists(path))) return FT_OK;
     c->file = strdup(path);
-    if (!c->file) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!c->file) return ft__no_memory(err);
     FT_TRY(ft__file_read(path, FILE_CAP, &text, &length, err));
     ft_status status = cli_toml_read(text, length, c->file, take, c, err);
     free(text);

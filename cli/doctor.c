@@ -66,7 +66,7 @@ static ft_status bases_of(const ft_context *ft, const char *gpu, based *out, ft_
         char *told = ask.failed ? NULL : ft_answer(ft, ask.at);
         json_t *answer = NULL;
         ft__text_free(&ask);
-        if (!told) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!told) return ft__no_memory(err);
         ft_status status = ft__json_parse(told, strlen(told), "the answer", &answer, err);
         free(told);
         FT_TRY(status);

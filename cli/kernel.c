@@ -18,7 +18,7 @@ static ft_status forecast(cli_asker *j, const char *gpu, ft_scratch *scratch, ft
                           ft_error *err)
 {
     if (!cli_asker_set(j, FT_KEY_ID_GPU, json_string(gpu)))
-        return cli_is_utf8(gpu) ? ft__fail(err, FT_E_MEMORY, "out of memory")
+        return cli_is_utf8(gpu) ? ft__no_memory(err)
                                 : ft__fail_at(err, FT_E_NAME, "gpu", 0, 0, "the name of the GPU is not UTF-8");
     FT_TRY(ft__request_of(j->ft, scratch, j->object, request, err));
     return ft__forecast_of(j->ft, request, f, err);
@@ -83,7 +83,7 @@ static ft_status forecast_at(cli_asker *j, const char *gpu, ft_scratch *scratch,
                              ft_request *request, ft_forecast *f, ft_error *err)
 {
     if (json_object_set_new(j->object, sweep->key, sweep->whole ? json_integer((json_int_t)x) : json_real(x)) != 0)
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     return forecast(j, gpu, scratch, request, f, err);
 }
 

@@ -35,8 +35,7 @@ static int write_trace(server *s)
     ft_text out = {0};
     if (!path) return 0;
     ft__perfetto_serve(&out, &s->record);
-    ft_status status = out.failed ? ft__fail(&s->err, FT_E_MEMORY, "out of memory")
-                                  : ft__file_write(path, out.at, out.length, &s->err);
+    ft_status status = out.failed ? ft__no_memory(&s->err) : ft__file_write(path, out.at, out.length, &s->err);
     ft__text_free(&out);
     return status == FT_OK ? 0 : cli_fail(&s->err);
 }

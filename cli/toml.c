@@ -196,7 +196,7 @@ static ft_status line(reader *r, cli_toml_sink sink, void *user)
     if (r->at == r->end || *r->at != '=') return refuse(r, "expected = behind the name of a key");
     r->at++;
     FT_TRY(value(r, &v));
-    if (r->table.failed || r->path.failed || r->value.failed) return ft__fail(r->err, FT_E_MEMORY, "out of memory");
+    if (r->table.failed || r->path.failed || r->value.failed) return ft__no_memory(r->err);
     v.path = r->path.at;
     return sink(user, &v, r->err);
 }

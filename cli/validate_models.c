@@ -59,7 +59,7 @@ static ft_status add_error(models *m, const char *name, double measured, const f
     if (g->count == g->room) {
         size_t room = g->room ? 2 * g->room : 32;
         double *errors = realloc(g->errors, room * sizeof *errors);
-        if (!errors) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!errors) return ft__no_memory(err);
         g->errors = errors;
         g->room = room;
     }
@@ -78,7 +78,7 @@ static ft_status summarise(models *m, ft_accuracy_table *table, ft_error *err)
 {
     if (m->group_count == 0) return FT_OK;
     ft_accuracy *lines = realloc(table->lines, (table->count + m->group_count) * sizeof *lines);
-    if (!lines) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!lines) return ft__no_memory(err);
     table->lines = lines;
     qsort(m->groups, m->group_count, sizeof *m->groups, by_name);
     for (size_t i = 0; i < m->group_count; i++) {
@@ -186,7 +186,7 @@ static ft_status ask(models *m, const json_t *row, const char *execution, json_t
     char *reply = text.failed ? NULL : ft_answer(m->ft, text.at);
     json_decref(request);
     ft__text_free(&text);
-    if (!reply) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!reply) return ft__no_memory(err);
     ft_status status = ft__json_parse(reply, strlen(reply), "answer", answer, err);
     free(reply);
     if (status != FT_OK || json_is_true(json_object_get(*answer, "ok"))) return status;
@@ -255,14 +255,14 @@ static ft_status read_all(const char *path, ft_text *out, ft_error *err)
     enum { PORTION = 1 << 16 };
     char *bytes = malloc(PORTION);
     gzFile file = bytes ? gzopen(path, "rb") : NULL;
-    ft_status status = bytes ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = bytes ? FT_OK : ft__no_memory(err);
     if (bytes && !file) status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot be opened");
     while (file && status == FT_OK) {
         int got = gzread(file, bytes, PORTION);
         if (got < 0) status = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "is cut short or no gzip");
         if (got <= 0) break;
         ft__text_add_n(out, bytes, (size_t)got);
-        if (out->failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (out->failed) status = ft__no_memory(err);
     }
     /* A file that ends early reads as an end, and says so only when it is closed. */
     if (file && gzclose(file) != Z_OK && status == FT_OK)
@@ -302,7 +302,7 @@ ft_status cli_validate_models(const char *folder, const char *predictor, const c
     snprintf(path, sizeof path, "%s/h200/models.jsonl.gz", folder);
     if (!ft__file_exists(path)) return FT_OK;
     m = calloc(1, sizeof *m);
-    if (!m) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!m) return ft__no_memory(err);
     m->each = each;
     m->context = context;
     ft_status status = ft_open(&m->ft, &options, err);

@@ -45,7 +45,7 @@ static ft_status say_who_serves(web_file *f, ft_error *err)
     size_t head = (size_t)(at - f->plain), more = sizeof after - sizeof before,
            tail = f->length - head - (sizeof before - 1);
     char *longer = malloc(f->length + more + 1);
-    if (!longer) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!longer) return ft__no_memory(err);
     memcpy(longer, f->plain, head);
     memcpy(longer + head, after, sizeof after - 1);
     memcpy(longer + head + sizeof after - 1, at + sizeof before - 1, tail);
@@ -63,7 +63,7 @@ static ft_status read_one(web_file *f, const char *folder, const char *name, ft_
     if (length < 0 || (size_t)length >= sizeof path)
         return ft__fail(err, FT_E_FILE, "the path of the page is too long");
     f->name = strdup(name);
-    if (!f->name) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!f->name) return ft__no_memory(err);
     FT_TRY(ft__file_read(path, largest_file, &f->plain, &f->length, err));
     if (!strcmp(name, "index.html")) FT_TRY(say_who_serves(f, err));
     f->type = web_mime(name);
@@ -82,7 +82,7 @@ ft_status web_files_read(web_files *out, const char *folder, ft_error *err)
     FT_TRY(ft__folder_list(folder, "", &names, &count, err));
     ft_status s = FT_OK;
     out->at = calloc(count ? count : 1, sizeof *out->at);
-    if (!out->at) s = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->at) s = ft__no_memory(err);
     for (size_t i = 0; i < count && s == FT_OK; i++) s = read_one(&out->at[out->count++], folder, names[i], err);
     ft__folder_list_free(names, count);
     if (s != FT_OK) web_files_free(out);

@@ -312,7 +312,7 @@ ft_status web_server_start(web_server **out, const ft_context *ft, const web_set
         return ft__fail(err, FT_E_USAGE, "--listen takes an address, 127.0.0.1 or 0.0.0.0; got \"%.60s\"",
                         settings->listen);
     web_server *s = calloc(1, sizeof *s);
-    if (!s) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s) return ft__no_memory(err);
     s->set = *settings;
     name_server(s);
     if (!web_clients_start(&s->clients, settings->patience_s)) {

@@ -68,7 +68,7 @@ ft_status ft__answer_draw(const ft_context *ft, ft_scratch *scratch, const json_
 {
     ft_draw_request r;
     ft_arena *arena = ft__arena_new((size_t)64 << 20);
-    if (!arena) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!arena) return ft__no_memory(err);
     ft_status status = ft__draw_request_read(document, arena, &r, err);
     if (status == FT_OK)
         status = !r.of                    ? draw_all(&r, id, &(ft_drawn_of){0}, out, err)

@@ -14,7 +14,7 @@ ft_status ft_session_open(ft_session **out, const ft_context *ft, ft_error *err)
 {
     if (!out || !ft) return ft__fail(err, FT_E_USAGE, "a session needs a context and a place to go");
     *out = calloc(1, sizeof **out);
-    if (!*out) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!*out) return ft__no_memory(err);
     (*out)->ft = ft;
     return FT_OK;
 }

@@ -72,7 +72,7 @@ static ft_status answer_scale(const ft_context *ft, ft_scratch *scratch, const j
 {
     ft_scale_request r;
     ft_scale *found = calloc(1, sizeof *found); /* some KiB: curves and a cluster */
-    if (!found) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!found) return ft__no_memory(err);
     ft_status status = ft__scale_request_read(document, &r, err);
     if (status == FT_OK) status = ft__scale_of(ft, scratch, &r, found, err);
     if (status == FT_OK) ft__answer_scale(out, id, found);
@@ -87,7 +87,7 @@ static ft_status answer_plan(const ft_context *ft, ft_scratch *scratch, const js
 {
     ft_plan_request r;
     ft_plan *found = calloc(1, sizeof *found); /* some KiB */
-    if (!found) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!found) return ft__no_memory(err);
     ft_status status = ft__plan_request_read(document, &r, err);
     if (status == FT_OK) status = ft__launch_check(&r, err);
     if (status == FT_OK) status = ft__plan_of(ft, scratch, &r, found, err);
@@ -149,7 +149,7 @@ ft_status ft__answer_asking(void *user, const json_t *request, json_t **out, ft_
         ft__answer_error(&answer, NULL, &refused, 0);
     }
     status = answer.at && !answer.failed ? ft__json_parse(answer.at, answer.length, "the answer", out, err)
-                                         : ft__fail(err, FT_E_MEMORY, "out of memory");
+                                         : ft__no_memory(err);
     ft__text_free(&answer);
     return status;
 }
@@ -166,7 +166,7 @@ static ft_status answer_serve(const ft_context *ft, ft_scratch *scratch, const j
     if (status == FT_OK) status = ft__serve_of(ft, scratch, &r, &sink, &found, err);
     bool advised = status == FT_OK && json_is_true(ft__key_get(document, FT_KEY_ID_ADVICE));
     if (advised) status = ft__serving_advise(ft, scratch, &r, &found, err);
-    if (status == FT_OK && record.failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK && record.failed) status = ft__no_memory(err);
     if (status == FT_OK)
         ft__answer_serve(out, id, &found, listed ? &record : NULL,
                          json_is_true(ft__key_get(document, FT_KEY_ID_COURSE)));
@@ -210,7 +210,7 @@ static ft_status answer_compare(const ft_context *ft, ft_scratch *scratch, const
     ft_asking asking = {ft, scratch};
     FT_TRY(ft__compare_request_read(document, &r, err));
     ft_comparison *found = calloc(1, sizeof *found); /* some KiB */
-    if (!found) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!found) return ft__no_memory(err);
     ft_status status = ft__compare_of(&r, ft__answer_asking, &asking, found, err);
     if (status == FT_OK && !ft__answer_compared(out, id, found->compared, found->count)) out->failed = true;
     ft__comparison_free(found);

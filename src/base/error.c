@@ -95,3 +95,5 @@ int ft_status_exit(ft_status s)
     }
     return 4;
 }
+
+ft_status ft__no_memory(ft_error *err) { return ft__fail(err, FT_E_MEMORY, "out of memory"); }

@@ -11,6 +11,9 @@ ft_status ft__fail_at(ft_error *err, ft_status code, const char *where, int line
 ft_status ft__fail_value(ft_error *err, ft_status code, const char *where, double value, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* An allocation that failed: FT_E_MEMORY, "out of memory". */
+ft_status ft__no_memory(ft_error *err);
+
 #define FT_TRY(call)                          \
     do {                                      \
         ft_status ft_try_ = (call);           \

@@ -30,7 +30,7 @@ ft_status ft__simulated_new(const ft_cluster *cluster, int64_t ranks, ft_arena *
     if (cluster->tiers < 1 || cluster->tier[cluster->tiers - 1].fabric < FT_INFINIBAND) return FT_OK;
     ft_simulated *s = ft__arena_alloc(arena, sizeof *s);
     ft_exchanged *rows = ft__arena_array(arena, FT_MOST_EXCHANGED, sizeof *rows);
-    if (!s || !rows) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s || !rows) return ft__no_memory(err);
     *s = (ft_simulated){.arena = arena, .ranks = ranks, .rows = rows};
     FT_TRY(ft__platform_of(cluster, ranks, &s->platform, err));
     *out = s;
@@ -235,7 +235,7 @@ ft_status ft__simulated_run(ft_simulated *s, const ft_simulator *simulator, ft_e
                            "the network simulator runs beside the program \"foretell\", not inside the library; leave "
                            "\"network\" out for the closed forms");
     double *seconds = ft__arena_array(s->arena, s->count, sizeof *seconds);
-    if (!seconds) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!seconds) return ft__no_memory(err);
     ft_text scenario = {0};
     ft_status status = ft__simulated_scenario(s, &scenario, err);
     if (status == FT_OK) status = simulator->run(simulator->user, scenario.at, scenario.length, seconds, s->count, err);

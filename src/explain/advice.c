@@ -43,7 +43,7 @@ static ft_status try_change(adviser *a, const ft_move *move, const ft_change *af
     *found = false;
     ft_status status = a->c->again(after, a->c->user, &made, &ignored);
     a->out->forecasts++;
-    if (status == FT_E_MEMORY) return ft__fail(a->err, FT_E_MEMORY, "out of memory");
+    if (status == FT_E_MEMORY) return ft__no_memory(a->err);
     if (status != FT_OK || !made.graph) return FT_OK;
     const ft_step *step = &made.step;
     double before = ft__change_samples(a->c->now), now = ft__change_samples(after);

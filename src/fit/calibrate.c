@@ -49,11 +49,11 @@ static ft_status deal(fitting *f, ft_error *err)
         const ft_family *family = ft__family_of(&row->op, &variant);
         if (!family || row->held_out || row->op.timing == FT_TIMING_OP) continue;
         ft_calibrate_cell *c = cell_of(f, family, variant);
-        if (!c) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!c) return ft__no_memory(err);
         if (c->count == c->room) {
             size_t room = c->room ? 2 * c->room : 64;
             uint32_t *more = realloc(c->index, room * sizeof *more);
-            if (!more) return ft__fail(err, FT_E_MEMORY, "out of memory");
+            if (!more) return ft__no_memory(err);
             c->index = more;
             c->room = room;
         }
@@ -162,7 +162,7 @@ static ft_status judge_row(const fitting *f, const ft_predictor *after, const ft
     }
     for (int whole = 0; whole < 2; whole++) {
         ft_calibration_line *line = line_of(t, family->name, whole ? "" : family->variant_name(variant));
-        if (!line) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!line) return ft__no_memory(err);
         if (!row->held_out) {
             line->points++;
         } else if (isfinite(old) && isfinite(new)) {
@@ -198,7 +198,7 @@ static ft_status judge(const fitting *f, const void *file, size_t length, ft_cal
     for (size_t i = 0; i < f->cell_count; i++) {
         const ft_calibrate_cell *cell = &f->cells[i];
         ft_calibration_line *line = line_of(t, cell->family->name, cell->family->variant_name(cell->variant));
-        if (!line) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!line) return ft__no_memory(err);
         line->tried = cell->tried;
         line->refitted = cell->refitted;
         line->learned = cell->learned;
@@ -264,7 +264,7 @@ static ft_status run(fitting *f, void **file, size_t *length, ft_calibration_tab
         }
     ft_calibrated *inherited = calloc(ft__inherit_most() + 1, sizeof *inherited);
     size_t count = 0;
-    if (!inherited) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!inherited) return ft__no_memory(err);
     ft_text meta = {0};
     void *first = NULL;
     ft_status s = ft__inherit(f->options->base, f->options->rows, f->cells, f->cell_count, inherited, &count, err);

@@ -62,7 +62,7 @@ static ft_status fit_theta(const work *w, int without, double *theta, ft_error *
 {
     const ft_calibrate_cell *c = w->cell;
     uint32_t *some = malloc((c->count + 1) * sizeof *some);
-    if (!some) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!some) return ft__no_memory(err);
     size_t n = 0, kept = 0;
     for (size_t i = 0; i < c->count; i++)
         if (w->fold[i] != without) some[n++] = c->index[i];
@@ -171,7 +171,7 @@ static ft_status set_spreads(const ft_calibrate_cell *c, const double *residual,
     size_t n = c->count;
     bool mirror = n < MIRRORED;
     double *z = malloc((2 * n + 1) * sizeof *z);
-    if (!z) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!z) return ft__no_memory(err);
     for (size_t i = 0; i < n; i++) {
         z[i] = residual[i] / scale[i];
         z[n + i] = -z[i];
@@ -180,7 +180,7 @@ static ft_status set_spreads(const ft_calibrate_cell *c, const double *residual,
     double inflate = k->always + k->few / ((double)n + k->more);
     bool ok = ft__spreads(z, mirror ? 2 * n : n, inflate, e->spread_low[FT_KIN_SELF], e->spread_high[FT_KIN_SELF]);
     free(z);
-    if (!ok) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ok) return ft__no_memory(err);
     /* Asked for a variant that stands in for another: wider, as kin.c guesses where nobody else was measured. */
     for (int kin = FT_KIN_SIBLING; kin < FT_KIN_LEVELS; kin++)
         for (int q = 0; q < FT_QUANTILES; q++) {
@@ -223,7 +223,7 @@ static ft_status join_trees(const work *w, const body *b, const ft_rest *r, ft_e
     ft_calibrate_cell *c = w->cell;
     size_t shared = w->base && b->weight > ft__k_learning_calibration_shared.least ? w->base->tree_count : 0;
     c->trees = malloc((shared + (size_t)r->tree_count + 1) * sizeof *c->trees);
-    if (!c->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!c->trees) return ft__no_memory(err);
     for (size_t t = 0; t < shared; t++) {
         c->trees[t] = c->base->trees[w->base->tree_first + t];
         ft__tree_scale(&c->trees[t], b->weight);
@@ -275,7 +275,7 @@ ft_status ft__calibrate_cell(ft_calibrate_cell *c, ft_error *err)
     w.residual = calloc((size_t)(BODIES * FT_REST_KINDS) * c->count + 1, sizeof *w.residual);
     w.learned = calloc((size_t)FT_REST_KINDS * c->count + 1, sizeof *w.learned);
     w.shared = calloc(c->count + 1, sizeof *w.shared);
-    ft_status s = w.fold && w.residual && w.learned && w.shared ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = w.fold && w.residual && w.learned && w.shared ? FT_OK : ft__no_memory(err);
     if (s == FT_OK) {
         deal_folds(&w);
         s = settle(&w, &f, err);

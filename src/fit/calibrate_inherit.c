@@ -118,7 +118,7 @@ ft_status ft__inherit(const ft_predictor *base, const ft_rows *rows, ft_calibrat
                       ft_calibrated *out, size_t *count, ft_error *err)
 {
     gaps g = {.at = malloc((2 * rows->count + 1) * sizeof *g.at)};
-    if (!g.at) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!g.at) return ft__no_memory(err);
     find_gaps(base, rows, cells, cell_count, &g);
     free(g.at);
     for (size_t i = 0; i < cell_count; i++) {

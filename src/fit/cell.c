@@ -104,7 +104,7 @@ static ft_status cross_validate(const ft_matrix *m, const uint8_t *fold_of, uint
 {
     ft_matrix part;
     ft_tree *trees = malloc((size_t)o.trees * sizeof *trees);
-    ft_status s = trees ? ft__matrix_new(m->count, m->width, &part, err) : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = trees ? ft__matrix_new(m->count, m->width, &part, err) : ft__no_memory(err);
     if (s != FT_OK) {
         free(trees);
         return s;
@@ -153,7 +153,7 @@ static ft_status widen_beyond(const ft_cell *cell, ft_cell_gpu *g, const ft_matr
     for (size_t i = 0; i < m->count; i++)
         if (fold[i] == 0) z[n++] = residual[i] / scale[i];
     float low[FT_QUANTILES], high[FT_QUANTILES];
-    if (!ft__spreads(z, n, 1, low, high)) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ft__spreads(z, n, 1, low, high)) return ft__no_memory(err);
     for (int q = 0; q < FT_QUANTILES; q++) {
         g->expert.spread_low[FT_KIN_SELF][q] = fmaxf(g->expert.spread_low[FT_KIN_SELF][q], low[q]);
         g->expert.spread_high[FT_KIN_SELF][q] = fmaxf(g->expert.spread_high[FT_KIN_SELF][q], high[q]);
@@ -172,7 +172,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     for (size_t i = 0; i < m->count; i++) fold[i] = (uint8_t)((cell->rows->at[g->index[i]].group >> 8) % FOLDS);
     FT_TRY(cross_validate(&tables, fold, FOLDS, o, residual, err));
     g->trees = calloc((size_t)o.trees + FT_MODEL_TREES + 1, sizeof *g->trees);
-    if (!g->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!g->trees) return ft__no_memory(err);
     FT_TRY(ft__boost(&(ft_boost_data){tables.key, tables.count, tables.width, tables.target, tables.weight}, &o, &base,
                      g->trees, err));
     g->expert.tree_count = ft__boost_used(g->trees, o.trees);
@@ -180,7 +180,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     FT_TRY(ft__sigma_fit(m, residual, &g->expert, &g->sigma, scale, err));
     for (size_t i = 0; i < m->count; i++) z[i] = residual[i] / scale[i];
     if (!ft__spreads(z, m->count, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     FT_TRY(widen_beyond(cell, g, &tables, o, scale, fold, work + 2 * m->count, err));
     g->expert.weight[FT_KIN_SELF] = 1;
     g->expert.bias[FT_KIN_SELF] = (float)base;
@@ -196,7 +196,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     memcpy(g->known.family, g->expert.family, sizeof g->known.family);
     memcpy(g->known.variant, g->expert.variant, sizeof g->known.variant);
     memcpy(g->known.gpu, g->expert.gpu, sizeof g->known.gpu);
-    return ok ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ok ? FT_OK : ft__no_memory(err);
 }
 
 ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
@@ -209,7 +209,7 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     g->expert.flags = (g->bare ? FT_EXPERT_BARE_OPERANDS : 0u) | (g->eager ? FT_EXPERT_EAGER : 0u) |
                       (g->timed ? FT_EXPERT_DEVICE : 0u);
     uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
-    if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!index) return ft__no_memory(err);
     ft_cell_gpu t = tabled(g);
     size_t n = ft__cell_sample(cell->rows, &t, GPU_ROWS, index);
     ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, cell->world.theta, FT_K_LEARNING_GPU_PRIOR, 12,
@@ -220,7 +220,7 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     ft__matrix_ranges(&m, &g->expert);
     double *work = malloc((4 * g->count + 1) * sizeof *work);
     uint8_t *fold = malloc(g->count + 1);
-    ft_status s = work && fold ? finish_gpu(cell, g, &m, work, fold, err) : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = work && fold ? finish_gpu(cell, g, &m, work, fold, err) : ft__no_memory(err);
     free(fold);
     free(work);
     ft__matrix_free(&m);

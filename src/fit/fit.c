@@ -120,7 +120,7 @@ static void thin(ft_cell_gpu *g, const ft_rows *rows)
 static ft_status part(ft_cell_gpu *g, const ft_rows *rows, ft_error *err)
 {
     uint32_t *later = malloc((g->count + 1) * sizeof *later);
-    if (!later) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!later) return ft__no_memory(err);
     size_t n = 0;
     g->tables = 0;
     for (size_t i = 0; i < g->count; i++) {
@@ -151,7 +151,7 @@ static ft_status deal(fitting *f, ft_error *err)
     size_t capacity = 0;
     uint32_t numbers[FT_MAX_FAMILIES] = {0};
     int *cell_at = malloc((size_t)ft__family_count * FT_MAX_VARIANTS * sizeof *cell_at);
-    if (!cell_at) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!cell_at) return ft__no_memory(err);
     for (int i = 0; i < ft__family_count * FT_MAX_VARIANTS; i++) cell_at[i] = -1;
     ft_status s = FT_OK;
     for (uint32_t i = 0; i < f->rows.count && s == FT_OK; i++) {
@@ -168,7 +168,7 @@ static ft_status deal(fitting *f, ft_error *err)
                 capacity = capacity ? 2 * capacity : 32;
                 ft_cell *more = realloc(f->cells, capacity * sizeof *more);
                 if (!more) {
-                    s = ft__fail(err, FT_E_MEMORY, "out of memory");
+                    s = ft__no_memory(err);
                     break;
                 }
                 f->cells = more;
@@ -181,13 +181,13 @@ static ft_status deal(fitting *f, ft_error *err)
         }
         ft_cell_gpu *g = gpu_in(&f->cells[*at], row->gpu);
         if (!g) {
-            s = ft__fail(err, FT_E_MEMORY, "out of memory");
+            s = ft__no_memory(err);
             break;
         }
         if ((g->count & (g->count - 1)) == 0) { /* grows at powers of two */
             uint32_t *more = realloc(g->index, (g->count ? 2 * g->count : 1) * sizeof *more);
             if (!more) {
-                s = ft__fail(err, FT_E_MEMORY, "out of memory");
+                s = ft__no_memory(err);
                 break;
             }
             g->index = more;
@@ -261,7 +261,7 @@ static ft_status run(fitting *f, ft_error *err)
 {
     int threads = f->options->threads;
     f->jobs = malloc((f->job_count + 1) * sizeof *f->jobs);
-    if (!f->jobs) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!f->jobs) return ft__no_memory(err);
     size_t n = 0;
     for (size_t c = 0; c < f->cell_count; c++)
         for (int g = 0; g < f->cells[c].gpu_count; g++) f->jobs[n++] = (job){.cell = &f->cells[c], .gpu = g};
@@ -363,7 +363,7 @@ static ft_status collect(const fitting *f, ft_accuracy_table *out, ft_error *err
     size_t n = 0, at = 0;
     for (size_t c = 0; c < f->cell_count; c++) n += f->cells[c].line_count + (size_t)f->cells[c].gpu_count;
     out->lines = malloc((n + 1) * sizeof *out->lines);
-    if (!out->lines) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->lines) return ft__no_memory(err);
     for (size_t c = 0; c < f->cell_count; c++) {
         for (int g = 0; g < f->cells[c].gpu_count; g++) out->lines[at++] = f->cells[c].gpus[g].known;
         for (size_t i = 0; i < f->cells[c].line_count; i++) out->lines[at++] = f->cells[c].lines[i];

@@ -82,7 +82,7 @@ ft_status ft__in_model(const ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, 
     ft_matrix part = {m->key + first * width, m->target + first, m->weight + first, m->count - first, m->width};
     ft_tree *trees = g->trees + g->expert.tree_count;
     float *target = malloc((part.count + 1) * sizeof *target);
-    if (!target) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!target) return ft__no_memory(err);
     for (size_t i = 0; i < part.count; i++)
         target[i] = (float)((double)part.target[i] - base -
                             ft__trees_sum(g->trees, g->expert.tree_count, part.key + i * width));

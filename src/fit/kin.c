@@ -15,7 +15,7 @@ enum { WORLD_ROWS = 600, POOL_ROWS = 3000 };
 static ft_status add_line(ft_cell *cell, const ft_accuracy *line, ft_error *err)
 {
     ft_accuracy *more = realloc(cell->lines, (cell->line_count + 1) * sizeof *more);
-    if (!more) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!more) return ft__no_memory(err);
     cell->lines = more;
     cell->lines[cell->line_count++] = *line;
     return FT_OK;
@@ -86,9 +86,9 @@ static ft_status settle_trial(ft_cell *cell, const trial *t, float weight, doubl
                               bool report, float *low, float *high, ft_error *err)
 {
     double *z = malloc((t->count + 1) * sizeof *z);
-    if (!z) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!z) return ft__no_memory(err);
     for (size_t i = 0; i < t->count; i++) z[i] = (t->residual[i] - (double)weight * t->trees[i]) / t->scale[i];
-    ft_status s = ft__spreads(z, t->count, inflate, low, high) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = ft__spreads(z, t->count, inflate, low, high) ? FT_OK : ft__no_memory(err);
     for (int g = 0; g < cell->gpu_count && report && s == FT_OK; g++) {
         ft_errors e = {0};
         bool ok = true;
@@ -96,12 +96,11 @@ static ft_status settle_trial(ft_cell *cell, const trial *t, float weight, doubl
             if (t->gpu[i] == g)
                 ok = ft__errors_add(&e, z[i] * t->scale[i], t->scale[i] * (double)low[4],
                                     t->scale[i] * (double)high[4]);
-        if (!ok) s = ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!ok) s = ft__no_memory(err);
         if (ok && e.count) {
             ft_accuracy line = {0};
             name_line(cell, kind, cell->rows->gpus[cell->gpus[g].gpu].name, &line);
-            s = ft__errors_summary(&e, &line) ? add_line(cell, &line, err)
-                                              : ft__fail(err, FT_E_MEMORY, "out of memory");
+            s = ft__errors_summary(&e, &line) ? add_line(cell, &line, err) : ft__no_memory(err);
         }
         ft__errors_free(&e);
     }
@@ -115,7 +114,7 @@ static const char *generation_of(const ft_cell *cell, int g) { return cell->rows
 static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
 {
     uint32_t *index = malloc(2 * POOL_ROWS * sizeof *index);
-    if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!index) return ft__no_memory(err);
     bool ok = true;
     for (int g = 0; g < cell->gpu_count && ok; g++) {
         const ft_cell_gpu *from = NULL;
@@ -139,7 +138,7 @@ static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
         }
     }
     free(index);
-    return ok ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ok ? FT_OK : ft__no_memory(err);
 }
 
 static ft_boost_options world_boost(void)
@@ -160,7 +159,7 @@ static ft_status pooled_trees(const ft_cell *cell, const bool *use, const double
 {
     ft_matrix m;
     uint32_t *index = malloc(2 * POOL_ROWS * sizeof *index);
-    if (!index) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!index) return ft__no_memory(err);
     ft_status s = ft__matrix_new((size_t)cell->gpu_count * 2 * POOL_ROWS, cell->family->feature_count, &m, err);
     if (s != FT_OK) {
         free(index);
@@ -193,7 +192,7 @@ static ft_status try_world(const ft_cell *cell, trial *t, ft_error *err)
     ft_boost_options o = world_boost();
     ft_tree *trees = malloc((size_t)o.trees * sizeof *trees);
     uint32_t *index = malloc(2 * POOL_ROWS * sizeof *index);
-    ft_status s = trees && index ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = trees && index ? FT_OK : ft__no_memory(err);
     for (int g = 0; g < cell->gpu_count && s == FT_OK; g++) {
         bool first = true, use[FT_MAX_MEASURED_GPUS];
         int others = 0;
@@ -218,7 +217,7 @@ static ft_status try_world(const ft_cell *cell, trial *t, ft_error *err)
                 uint32_t key[FT_MAX_FEATURES];
                 ft__matrix_keys(cell, &ph, key);
                 if (!trial_add(t, log(row->ms / ms), ft__trees_sum(trees, (size_t)o.trees, key), 1, h))
-                    s = ft__fail(err, FT_E_MEMORY, "out of memory");
+                    s = ft__no_memory(err);
             }
         }
     }
@@ -247,7 +246,7 @@ ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err)
     ft_status s = try_siblings(cell, &siblings, err);
     if (s == FT_OK) s = try_world(cell, &world, err);
     cell->world_trees = malloc((size_t)o.trees * sizeof *cell->world_trees);
-    if (s == FT_OK && !cell->world_trees) s = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (s == FT_OK && !cell->world_trees) s = ft__no_memory(err);
     if (s == FT_OK) s = pooled_trees(cell, use, cell->world.theta, cell->world_trees, &cell->world, err);
     const ft_expert *own = &cell->gpus[0].expert;
     ft_expert *w = &cell->world;

@@ -73,7 +73,7 @@ ft_status ft__sigma_fit(const ft_matrix *m, const double *residual, ft_expert *e
     *trees = malloc((size_t)(o.trees + 1) * sizeof **trees);
     if (!target || !*trees) {
         free(target);
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     }
     for (size_t i = 0; i < m->count; i++) target[i] = (float)log(fabs(residual[i]) + FT_K_LEARNING_SIGMA_FLOOR);
     double base;

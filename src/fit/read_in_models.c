@@ -313,7 +313,7 @@ ft_status ft__read_in_models(const char *folder, const ft_row_filter *filter, ft
     snprintf(path, sizeof path, "%s/labels_ops.csv.gz", folder);
     if (!ft__file_exists(path)) return FT_OK;
     reading *r = calloc(1, sizeof *r);
-    if (!r) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!r) return ft__no_memory(err);
     r->filter = filter;
     r->rows = rows;
     ft_status s = ft__table_open(path, &r->t, err);

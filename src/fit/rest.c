@@ -121,7 +121,7 @@ static ft_status fit_trees(const part *p, ft_rest *out, ft_error *err)
 {
     ft_boost_options o = boost_for(p->f.count);
     out->trees = malloc((size_t)o.trees * sizeof *out->trees);
-    if (!out->trees) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->trees) return ft__no_memory(err);
     FT_TRY(ft__boost(&(ft_boost_data){p->f.key, p->f.count, p->f.width, p->target, p->f.weight}, &o, &out->front,
                      out->trees, err));
     out->tree_count = (int)ft__boost_used(out->trees, o.trees);

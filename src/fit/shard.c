@@ -16,7 +16,7 @@ ft_status ft__cells_keep(ft_cell *cells, size_t *count, int64_t shard, int64_t s
 {
     if (!shards || !*count) return FT_OK;
     size_t kept = 0, *rank = calloc(*count, sizeof *rank);
-    if (!rank) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!rank) return ft__no_memory(err);
     for (size_t c = 0; c < *count; c++)
         for (size_t other = 0; other < *count; other++) {
             size_t mine = rows_of(&cells[c]), theirs = rows_of(&cells[other]);

@@ -61,7 +61,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
         if (k == count) {
             key *more = realloc(keys, (count + 1) * sizeof *more);
             if (!more) {
-                s = ft__fail(err, FT_E_MEMORY, "out of memory");
+                s = ft__no_memory(err);
                 break;
             }
             keys = more;
@@ -72,10 +72,10 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
         if (v->status[i] == FT_OK && row->excluded) keys[k].left_error += fabs(f->ms / row->ms - 1);
         if (v->status[i] == FT_OK &&
             !ft__errors_add(&keys[k].errors, log(row->ms / f->ms), log(f->ms / f->low_ms), log(f->high_ms / f->ms)))
-            s = ft__fail(err, FT_E_MEMORY, "out of memory");
+            s = ft__no_memory(err);
     }
     out->lines = calloc(count + 1, sizeof *out->lines);
-    if (!out->lines) s = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->lines) s = ft__no_memory(err);
     for (size_t k = 0; k < count; k++) {
         if (s == FT_OK) {
             ft_accuracy *line = &out->lines[out->count++];
@@ -85,7 +85,7 @@ static ft_status tabulate(const validation *v, ft_accuracy_table *out, ft_error 
             strcpy(line->kind, v->options->held_out_only ? "held-out" : "all");
             line->left_out = keys[k].left_out;
             line->left_out_mean = keys[k].left_out ? keys[k].left_error / (double)keys[k].left_out : 0;
-            if (!ft__errors_summary(&keys[k].errors, line)) s = ft__fail(err, FT_E_MEMORY, "out of memory");
+            if (!ft__errors_summary(&keys[k].errors, line)) s = ft__no_memory(err);
         }
         ft__errors_free(&keys[k].errors);
     }

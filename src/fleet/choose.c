@@ -96,7 +96,7 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
     ft_status status = FT_OK;
     if (!asked || !ft__key_set(asked, FT_KEY_ID_GPU, json_string(gpu)) ||
         (c->limit > 0 && !ft__key_set(asked, FT_KEY_ID_PLAN_GPUS, json_integer(c->limit))))
-        status = ft__fail(err, FT_E_MEMORY, "out of memory");
+        status = ft__no_memory(err);
     if (status == FT_OK) status = ft__plan_serve_request_read(asked, &request, err);
     if (status == FT_OK) status = ft__fleet_of(ft, scratch, &request, &fleet, err);
     if (status == FT_OK) {
@@ -147,7 +147,7 @@ static void judge(const ft_choose_request *r, ft_fleet_choice *c)
 static ft_status mark_front(ft_fleet_chosen *out, size_t *knee, ft_error *err)
 {
     ft_traded *all = calloc(out->count + 1, sizeof *all);
-    if (!all) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!all) return ft__no_memory(err);
     for (size_t i = 0; i < out->count; i++) {
         const ft_fleet_choice *c = &out->choices[i];
         all[i] = (ft_traded){.time = time_of(c), .cost = cost_of(c), .stands = !c->verdict};
@@ -202,7 +202,7 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
     size_t kinds = r->gpu_count ? r->gpu_count : (size_t)FT_K_KINDS_GPUS_COUNT;
     size_t numbers = r->requests > 0 && r->count_count ? r->count_count : 1; /* of a rate: as many as it takes */
     out->choices = calloc(kinds * numbers + 1, sizeof *out->choices);
-    if (!out->choices) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->choices) return ft__no_memory(err);
     for (size_t g = 0; g < kinds; g++)
         for (size_t i = 0; i < numbers; i++) {
             ft_fleet_choice *c = &out->choices[out->count];
@@ -215,7 +215,7 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
         }
     FT_TRY(decide(out, err));
     warn(out);
-    return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
+    return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }
 
 void ft__fleet_chosen_free(ft_fleet_chosen *c)

@@ -23,7 +23,7 @@ static ft_status add(ft_fleet *f, const ft_way *w, ft_error *err)
     if (f->count == f->room) {
         size_t room = f->room ? 2 * f->room : 64;
         ft_way *more = realloc(f->ways, room * sizeof *more);
-        if (!more) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!more) return ft__no_memory(err);
         f->ways = more;
         f->room = room;
     }

@@ -37,5 +37,5 @@ ft_status ft__fleet_layouts(const ft_fleet_bench *b, ft_engine_layout **out, siz
             if (tp * dp > 1 && b->experts % (tp * dp) == 0)
                 fine = add(out, count, r, (ft_engine_layout){tp, 1, dp, tp * dp, 1});
     }
-    return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return fine ? FT_OK : ft__no_memory(err);
 }

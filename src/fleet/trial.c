@@ -110,8 +110,7 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     w->rate = rate;
     w->lost = FT_FLEET_STANDS;
     json_t *asked = ft__fleet_json(f, w);
-    ft_status status = asked ? ft__serve_request_read(asked, &request, err)
-                             : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = asked ? ft__serve_request_read(asked, &request, err) : ft__no_memory(err);
     if (status == FT_OK) status = ft__serve_of(b->ft, b->scratch, &request, NULL, &served, err);
     remember(b, &served);
     f->simulations++;

@@ -206,7 +206,7 @@ ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err)
     scratch.in_bytes = array(&f, (size_t)g->tensor_count + 2, sizeof *scratch.in_bytes);
     scratch.out = array(&f, (size_t)g->tensor_count + 2, sizeof *scratch.out);
     int32_t *first = array(&f, (size_t)g->block_count, sizeof *first);
-    if (f.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (f.failed) return ft__no_memory(err);
     ft__fusion_keep(&f);
     for (int32_t b = 0; b < g->block_count && !f.failed; b++) {
         first[b] = f.count;
@@ -215,7 +215,7 @@ ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err)
         else
             copy_block(&f, &g->blocks[b]);
     }
-    if (f.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (f.failed) return ft__no_memory(err);
     for (int32_t b = 0; b < g->block_count; b++) {
         g->blocks[b].first = first[b];
         g->blocks[b].count = (b + 1 < g->block_count ? first[b + 1] : f.count) - first[b];

@@ -180,7 +180,7 @@ ft_status ft__predictor_calibrate(ft_predictor *p, const char *path, ft_error *e
     const void *data;
     size_t length;
     ft_calibration *c = calloc(1, sizeof *c);
-    if (!c) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!c) return ft__no_memory(err);
     ft_status s = ft__file_map(path, &data, &length, err);
     if (s == FT_OK) {
         s = ft__calibration_read(data, length, path, c, err);

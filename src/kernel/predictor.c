@@ -143,7 +143,7 @@ static ft_status open_any(const char *which, const void *data, size_t length, co
                           ft_predictor **out, ft_error *err)
 {
     ft_predictor *p = calloc(1, sizeof *p);
-    if (!p) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!p) return ft__no_memory(err);
     ft_status s = FT_OK;
     bool from_file = is_file(which);
     if (from_file) {

@@ -38,7 +38,7 @@ void ft__cut_give(cutter *c, ft_ref x, share s)
 
 void ft__cut_emit(cutter *c, const ft_node *n)
 {
-    if (c->status == FT_OK && !ft__graph_node(c->g, n)) c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
+    if (c->status == FT_OK && !ft__graph_node(c->g, n)) c->status = ft__no_memory(c->err);
 }
 
 bool ft__is_expert(const ft_tensor *t) { return t->expert != FT_NO_EXPERT; }
@@ -120,8 +120,7 @@ static ft_status begin(cutter *c, ft_graph *g)
     c->alias = ft__arena_array(g->arena, known, sizeof *c->alias);
     c->base = ft__arena_array(g->arena, known, sizeof *c->base);
     bool *made = ft__arena_array(g->arena, known, sizeof *made);
-    if (!c->of || !c->rows || !c->cols || !c->alias || !c->base || !made)
-        return ft__fail(c->err, FT_E_MEMORY, "out of memory");
+    if (!c->of || !c->rows || !c->cols || !c->alias || !c->base || !made) return ft__no_memory(c->err);
     for (int32_t i = 0; i < g->tensor_count; i++) {
         c->rows[i] = g->tensors[i].rows;
         c->cols[i] = g->tensors[i].cols;

@@ -110,7 +110,7 @@ static void merge_parts(cutter *c, ft_ref y)
     t.expert = FT_NO_EXPERT;
     ft_ref out = ft__graph_tensor(c->g, &t);
     if (out == FT_NONE) {
-        c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
+        c->status = ft__no_memory(c->err);
         return;
     }
     double numel = ft__tensor_numel(&t), fp32 = 4;

@@ -25,7 +25,7 @@ ft_ref ft__cut_exchange(cutter *c, ft_ref x, share after, const exchanged *how)
     t.copies = 1;
     ft_ref out = ft__graph_tensor(c->g, &t);
     if (out == FT_NONE) {
-        c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
+        c->status = ft__no_memory(c->err);
         return x;
     }
     ft_node n = {.verb = FT_DO_COMM, .at = how->at, .count = 1, .traffic = 1, .effort = 1, .in_place = !moved};

@@ -223,7 +223,7 @@ static ft_ref sorted(cutter *c, ft_at at, ft_ref x)
     t.storage = FT_NONE;
     ft_ref out = ft__graph_tensor(c->g, &t);
     if (out == FT_NONE) {
-        c->status = ft__fail(c->err, FT_E_MEMORY, "out of memory");
+        c->status = ft__no_memory(c->err);
         return x;
     }
     ft_node n = {.verb = FT_DO_PERMUTE, .at = at, .name = at ? at->name : "", .count = 1, .traffic = 1, .effort = 1};

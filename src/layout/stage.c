@@ -122,7 +122,7 @@ ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_
     double *parts = NULL;
     if (chunks) {
         parts = ft__arena_array(g->arena, (size_t)(count * g->block_count) + 1, sizeof *parts);
-        if (!parts) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!parts) return ft__no_memory(err);
         *chunks = (ft_chunks){.count = count, .blocks = g->block_count, .parts = parts};
         for (int32_t b = 0; b < g->block_count; b++) parts[b] = 1;
     }
@@ -130,7 +130,7 @@ ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_
     int64_t *kept = ft__arena_array(g->arena, (size_t)g->block_count, sizeof *kept);
     bool *used = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *used);
     int32_t *renumbered = ft__arena_array(g->arena, (size_t)g->block_count, sizeof *renumbered);
-    if (!kept || !used || !renumbered) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!kept || !used || !renumbered) return ft__no_memory(err);
     FT_TRY(ft__layout_shares(g, p, stage, kept, parts, err));
     ft_node *nodes = g->nodes;
     int32_t out = 0;
@@ -142,7 +142,7 @@ ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_
         ft_block block = g->blocks[b];
         int32_t start = g->node_count;
         for (int32_t i = block.first; i < block.first + block.count; i++)
-            if (!ft__graph_node(g, &nodes[i])) return ft__fail(err, FT_E_MEMORY, "out of memory");
+            if (!ft__graph_node(g, &nodes[i])) return ft__no_memory(err);
         block.first = start;
         for (int32_t i = block.first; i < block.first + block.count; i++)
             for (int k = 0; k < g->nodes[i].in_count; k++)

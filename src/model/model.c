@@ -130,7 +130,7 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena 
                            "the file fixes its sizes: batch %lld and seq %lld cannot be had of it", (long long)w->batch,
                            (long long)w->seq);
     ft_graph *g = ft__graph_new(arena, w->dtype);
-    if (!g) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!g) return ft__no_memory(err);
     ft_maker m = begin(in_a_framework(arch, w, arena), w, g, err);
     (arch->importer ? arch->importer->make : builders[arch->design])(&m);
     *out = g;

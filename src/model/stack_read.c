@@ -99,7 +99,7 @@ static ft_status read_executions(const json_t *said, const char *where, ft_stack
         if (!json_is_string(one))
             return ft__fail_at(err, FT_E_TYPE, path(at, where, "execution"), 0, 0,
                                "\"execution\" must be an array of words; element %zu is not a string", i + 1);
-        if (!named) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!named) return ft__no_memory(err);
         ft_status status = read_word(named, "execution", ft__execution_words, COUNT(ft__execution_words), where, &word,
                                      err);
         json_decref(named);

@@ -10,7 +10,7 @@ ft_status ft__lanes_awaits(const ft_graph *g, int32_t *awaits, int32_t *sends, f
 {
     int32_t *from = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *from);
     int32_t *made = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *made);
-    if (!from || !made) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!from || !made) return ft__no_memory(err);
     for (int32_t i = 0; i < g->tensor_count; i++) from[i] = made[i] = -1;
     for (int32_t b = 0; b < g->block_count; b++)
         for (int32_t i = g->blocks[b].first; i < g->blocks[b].first + g->blocks[b].count; i++) {

@@ -218,7 +218,7 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
                            "at least 2 * batch * dp = %lld",
                            2 * (long long)r->work->batch * (long long)p->dp);
     ft_stage *stages = ft__arena_array(r->arena, (size_t)p->pp, sizeof *stages);
-    if (!stages) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!stages) return ft__no_memory(err);
     ft_ranks_width width = {0};
     FT_TRY(build_stages(r, stages, &width, err));
     ft_piped pipe;

@@ -184,7 +184,7 @@ static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *
     other.parallel = p;
     other.work = w;
     ft_status status = ft__ranks_memory(&other, &m, &worst, &ignored);
-    if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_E_MEMORY) return ft__no_memory(err);
     *out = status == FT_OK && m.verdict == FT_FIT_YES;
     return FT_OK;
 }
@@ -204,5 +204,5 @@ ft_status ft__ranks_remedy(const ft_ranks *r, const ft_stage *of, const char **o
     char text[160];
     describe(r, &p, &w, text, sizeof text);
     *out = ft__arena_copy(r->arena, text, strlen(text));
-    return *out ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return *out ? FT_OK : ft__no_memory(err);
 }

@@ -155,7 +155,7 @@ static ft_status gather_again(const ft_ranks *r, const ft_graph *g, stage_lanes 
 {
     if (!r->parallel->sp || r->parallel->tp < 2) return FT_OK;
     double *bytes = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *bytes);
-    if (!bytes) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!bytes) return ft__no_memory(err);
     ft_group group = {0};
     ft__parallel_group(r->parallel, FT_AXIS_TENSOR, &group.size, &group.stride);
     for (int32_t i = 0; i < g->node_count; i++) {
@@ -276,7 +276,7 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     FT_TRY(lanes_of(r, g, &out->step, out, &lanes, err));
     FT_TRY(ft__ranks_time(r, &lanes.lanes, lanes.last_bucket_ms, out, err));
     ft_lanes *kept = ft__arena_alloc(r->arena, sizeof *kept);
-    if (!kept) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!kept) return ft__no_memory(err);
     *kept = lanes.lanes;
     out->lanes = kept;
     out->saved_bytes = out->step.memory.saved_bytes;

@@ -110,7 +110,7 @@ ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, i
     if (a < 1 || b < 1 || a >= p->pp - 1 || b >= p->pp - 1) return FT_OK;
     int64_t *one = ft__arena_array(r->arena, blocks * 2, sizeof *one);
     double *part = ft__arena_array(r->arena, parts * 2, sizeof *part);
-    if (!one || !part) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!one || !part) return ft__no_memory(err);
     FT_TRY(ft__layout_shares(whole, p, a, one, part, err));
     FT_TRY(ft__layout_shares(whole, p, b, one + blocks, part + parts, err));
     *same = !memcmp(one, one + blocks, blocks * sizeof *one);

@@ -91,7 +91,7 @@ static ft_status read_header(reader *r, const json_t *line, ft_error *err)
     }
     json_decref(r->machine); /* what a resumed run says replaces what the first one said */
     r->machine = json_copy((json_t *)(uintptr_t)line);
-    if (!r->machine) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!r->machine) return ft__no_memory(err);
     json_object_del(r->machine, "foretell_calibration");
     json_object_del(r->machine, "gpu");
     return FT_OK;
@@ -103,7 +103,7 @@ static ft_status keep_machine(reader *r, ft_error *err)
     ft__json_add_sorted(&text, r->machine);
     if (text.failed) {
         ft__text_free(&text);
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     }
     bool small = text.length <= MOST_MACHINE;
     if (!small)
@@ -160,7 +160,7 @@ static ft_status read_kernel(reader *r, json_t *request, ft_op *op, ft_error *er
 {
     ft_request k;
     if (!ft__key_get(request, FT_KEY_ID_TASK) && !ft__key_set(request, FT_KEY_ID_TASK, json_string("kernel")))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     FT_TRY(ft__request_read(request, this_gpu, r, &k, err));
     *op = k.op;
     bool parts = op->kind == FT_OP_GEMM || op->kind == FT_OP_ROW || op->kind == FT_OP_CONV2D;
@@ -173,7 +173,7 @@ static ft_status read_kernel(reader *r, json_t *request, ft_op *op, ft_error *er
     if ((op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MOE) && op->engine == FT_ENGINE_ANY)
         op->engine = FT_ENGINE_BARE;
     op->name = ft__arena_copy(r->out->arena, op->name, strlen(op->name));
-    return op->name ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return op->name ? FT_OK : ft__no_memory(err);
 }
 
 static ft_status add_row(reader *r, const ft_row *row, ft_error *err)
@@ -215,7 +215,7 @@ static ft_status read_point(reader *r, const json_t *line, ft_error *err)
         return ft__fail_at(err, FT_E_NAME, r->path, r->line, 0,
                            "request.gpu: another GPU than the header's; a calibration is of one GPU");
     const char *task = json_string_value(json_object_get(request, "task"));
-    s = !ft__key_set(request, FT_KEY_ID_GPU, json_incref(r->gpu)) ? ft__fail(&why, FT_E_MEMORY, "out of memory")
+    s = !ft__key_set(request, FT_KEY_ID_GPU, json_incref(r->gpu)) ? ft__no_memory(&why)
         : task && !strcmp(task, "collective")                     ? read_collective(r, request, &row.op, &why)
                                                                   : read_kernel(r, request, &row.op, &why);
     if (s != FT_OK) return at_line(r, &why, why.where[0] ? "request." : "request", err);
@@ -319,12 +319,11 @@ ft_status ft__points_read(const char *path, double minutes, ft_points *out, ft_e
     FT_TRY(load(path, &text, &length, err));
     reader r = {.path = path, .minutes = minutes, .out = out};
     out->arena = ft__arena_new(0);
-    ft_status s = out->arena ? read_lines(&r, text ? text : "", length, err)
-                             : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status s = out->arena ? read_lines(&r, text ? text : "", length, err) : ft__no_memory(err);
     free(text);
     if (s == FT_OK) s = check_whole(&r, err);
     if (s == FT_OK) s = keep_machine(&r, err);
-    if (s == FT_OK && (out->warnings.failed || out->machine.failed)) s = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (s == FT_OK && (out->warnings.failed || out->machine.failed)) s = ft__no_memory(err);
     out->minutes = r.last_s / 60;
     json_decref(r.gpu);
     json_decref(r.machine);

@@ -206,7 +206,7 @@ static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_req
         while (most < r->counts[i]) most *= 2;
     if (!ft__key_set(r->base, FT_KEY_ID_PLAN_GLOBAL,
                      json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, most))))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     return FT_OK;
 }
 
@@ -238,7 +238,7 @@ ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, 
     FT_TRY(ft__study_read(object, FT_ASK_CHOOSE, &out->base, &said, err));
     if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("plan")) ||
         !ft__key_set(out->base, FT_KEY_ID_PLAN_TOP, json_integer(1)))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     if (!ft__given(&said, FT_KEY_ID_CHOOSE_TOKENS))
         return ft__fail_at(err, FT_E_MISSING, "tokens", 0, 0, "\"tokens\" is missing: those of the whole run");
     out->tokens = ft__real_of(&said, FT_KEY_ID_CHOOSE_TOKENS);
@@ -254,8 +254,7 @@ ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request 
     ft_said said;
     *out = (ft_choose_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_CHOOSE_SERVE, &out->base, &said, err));
-    if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("plan_serve")))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("plan_serve"))) return ft__no_memory(err);
     bool rate = ft__key_get(object, FT_KEY_ID_RATE);
     if (ft__key_get(object, FT_KEY_ID_CHOOSE_GPUS)) FT_TRY(read_counts(object, out, err));
     FT_TRY(read_terms(object, &said, out, err));

@@ -12,8 +12,6 @@
 
 enum { WHERE = 96 };
 
-static ft_status no_memory(ft_error *err) { return ft__fail(err, FT_E_MEMORY, "out of memory"); }
-
 /* A list under `key`, NULL where there is none; `count` is its length. */
 static ft_status list_of(const json_t *object, const char *key, const char *where, size_t most, const json_t **out,
                          size_t *count, ft_error *err)
@@ -44,7 +42,7 @@ static ft_status numbers_of(const json_t *object, const char *key, const char *w
         return ft__fail_at(err, FT_E_RANGE, path, 0, 0, "\"%s\" has %zu numbers; \"x\" has %zu", key, count, *wanted);
     double *at = ft__arena_array(arena, count + 1, sizeof *at);
     const json_t *each;
-    if (!at) return no_memory(err);
+    if (!at) return ft__no_memory(err);
     json_array_foreach (list, i, each) {
         if (!json_is_number(each))
             return ft__fail_at(err, FT_E_TYPE, path, 0, 0, "\"%s\" must be a list of numbers; element %zu is not one",
@@ -66,7 +64,7 @@ static ft_status rings_of(const json_t *object, const char *where, ft_arena *are
     FT_TRY(list_of(object, "hollow", where, FT_DRAWN_POINTS, &list, &count, err));
     if (!list) return FT_OK;
     bool *at = ft__arena_array(arena, count + 1, sizeof *at);
-    if (!at) return no_memory(err);
+    if (!at) return ft__no_memory(err);
     json_array_foreach (list, i, each) at[i] = json_is_true(each);
     *out = at;
     if (count == wanted) return FT_OK;
@@ -118,7 +116,7 @@ static ft_status read_figures(const json_t *object, const char *where, ft_arena 
     FT_TRY(list_of(object, "rows", where, FT_DRAWN_ROWS, &rows, &out->row_count, err));
     out->curves = ft__arena_array(arena, out->curve_count + 1, sizeof *out->curves);
     out->rows = ft__arena_array(arena, out->row_count + 1, sizeof *out->rows);
-    if (!out->curves || !out->rows) return no_memory(err);
+    if (!out->curves || !out->rows) return ft__no_memory(err);
     for (size_t i = 0; i < out->curve_count; i++) {
         snprintf(path, sizeof path, "%.48s.curves[%zu]", where, i);
         FT_TRY(read_curve(json_array_get(curves, i), path, arena, &out->curves[i], err));
@@ -230,7 +228,7 @@ ft_status ft__draw_request_read(const json_t *object, ft_arena *arena, ft_draw_r
                                ft__ask_words[out->ask]);
     }
     out->pictures = ft__arena_array(arena, out->count, sizeof *out->pictures);
-    if (!out->pictures) return no_memory(err);
+    if (!out->pictures) return ft__no_memory(err);
     for (size_t i = 0; i < out->count; i++) {
         char where[WHERE];
         snprintf(where, sizeof where, "pictures[%zu]", i);

@@ -290,7 +290,7 @@ static bool is_auto(const json_t *value) { return json_is_string(value) && !strc
 static ft_status read_whole(const json_t *value, const ft_key_row *k, const char *where, int64_t *out, ft_error *err)
 {
     json_t *one = json_pack("{sO}", k->key, value);
-    if (!one) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!one) return ft__no_memory(err);
     ft_status status = ft__json_whole(one, k->key, FT_REQUIRED, (int64_t)k->low, (int64_t)k->high, out, "", err);
     if (status != FT_OK && err) snprintf(err->where, sizeof err->where, "%s", where);
     json_decref(one);

@@ -32,7 +32,7 @@ ft_status ft__largest_request_read(const json_t *object, ft_largest_request *out
     out->tokens = ft__real_of(&said, FT_KEY_ID_LARGEST_TOKENS);
     out->gpt = ft__word_of(&said, FT_KEY_ID_SHAPES) == 1;
     out->training = ft__word_of(&said, FT_KEY_ID_USE) == 0;
-    return set_defaults(out) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return set_defaults(out) ? FT_OK : ft__no_memory(err);
 }
 
 void ft__largest_request_free(ft_largest_request *r)

@@ -70,7 +70,7 @@ static json_t *values_of(const char *text, size_t length)
 static ft_status search_of(const char *text, json_t **out, ft_error *err)
 {
     *out = json_object();
-    if (!*out) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!*out) return ft__no_memory(err);
     for (const char *at = text; *at;) {
         size_t length = strcspn(at, ",");
         const char *equals = memchr(at, '=', length);
@@ -81,8 +81,7 @@ static ft_status search_of(const char *text, json_t **out, ft_error *err)
                                "\"search\" takes KEY=VALUE between commas, as tp=4,zero=1; got \"%.*s\"",
                                (int)ft__utf8_cut(at, length < 60 ? length : 60), at);
         memcpy(key, at, name);
-        if (json_object_set_new(*out, key, values_of(equals + 1, length - name - 1)) != 0)
-            return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (json_object_set_new(*out, key, values_of(equals + 1, length - name - 1)) != 0) return ft__no_memory(err);
         at += length + (at[length] == ',');
     }
     return FT_OK;
@@ -124,7 +123,7 @@ static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_re
         return ft__fail_at(err, FT_E_KEY, "parallel.dp", 0, 0,
                            "\"dp\" follows from \"gpus\" and the other degrees: leave it out");
     json_t *rest = ft__study_copy(parallel);
-    if (!rest || !ft__key_set(r->base, FT_KEY_ID_PARALLEL, rest)) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!rest || !ft__key_set(r->base, FT_KEY_ID_PARALLEL, rest)) return ft__no_memory(err);
     ft__said_init(&said);
     FT_TRY(ft__said_read_at(parallel, FT_SECTION_SEARCH, "parallel", &said, err));
     list_searched(r, all);
@@ -176,8 +175,7 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     ft_said said;
     *out = (ft_plan_request){.framework = "megatron"};
     FT_TRY(ft__study_read(object, FT_ASK_PLAN, &out->base, &said, err));
-    if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("train")))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("train"))) return ft__no_memory(err);
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, err));
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GLOBAL, err));
     out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);

@@ -71,7 +71,7 @@ static ft_status add_points(const ends *r, const char *text, size_t most, ft_ran
         if (out->count == room) {
             room = room ? 2 * room : 64;
             double *grown = realloc(out->x, room * sizeof *grown);
-            if (!grown) return ft__fail(err, FT_E_MEMORY, "out of memory");
+            if (!grown) return ft__no_memory(err);
             out->x = grown;
         }
         out->whole = out->whole && is_whole(x);

@@ -26,9 +26,7 @@ ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft
     out->nodes = ft__whole_of(&said, FT_KEY_ID_NODES);
     /* Who trains on many GPUs fuses norms and activations; left alone they would be most of a layer cut eight ways. */
     if (ft__key_get(out->base, FT_KEY_ID_EXECUTION) || ft__key_get(out->base, FT_KEY_ID_STACK)) return FT_OK;
-    return ft__key_put(out->base, FT_KEY_ID_EXECUTION, json_string("fused"))
-               ? FT_OK
-               : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__key_put(out->base, FT_KEY_ID_EXECUTION, json_string("fused")) ? FT_OK : ft__no_memory(err);
 }
 
 void ft__scale_request_free(ft_scale_request *r)

@@ -158,5 +158,5 @@ ft_status ft__capped_gpu(const json_t *gpu, const ft_said *said, json_t **out, f
     char name[96];
     snprintf(name, sizeof name, "%.60s at %g W", json_string_value(gpu), watts);
     *out = json_pack("{ss ss sf}", "base", json_string_value(gpu), "name", name, "tdp_w", watts);
-    return *out ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return *out ? FT_OK : ft__no_memory(err);
 }

@@ -29,7 +29,7 @@ ft_status ft__study_read(const json_t *object, ft_ask task, json_t **base, ft_sa
     ft_section own = ft__tasks[task].sections[ft__tasks[task].count - 1];
     ft__said_init(said);
     *base = ft__study_base(object, own);
-    if (!*base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!*base) return ft__no_memory(err);
     FT_TRY(ft__task_keys_known(object, task, err));
     return ft__said_read(object, own, said, err);
 }

@@ -31,7 +31,7 @@ static ft_status read_over(const json_t *over, size_t most, ft_range *out, ft_er
         return ft__fail_at(err, FT_E_TYPE, "over", 0, 0,
                            "\"%s\" must be a range, \"1:64:x2\", or a list of 1 to %zu numbers", key, most);
     out->x = calloc(count, sizeof *out->x);
-    if (!out->x) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->x) return ft__no_memory(err);
     strcpy(out->key, key);
     out->whole = true;
     for (; out->count < count; out->count++) {
@@ -83,8 +83,7 @@ ft_status ft__sweep_request_read(const json_t *object, ft_sweep_request *out, ft
     if (!out->gpus)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object, or a list of them");
-    return ft__key_set(out->base, FT_KEY_ID_TASK, json_string(task)) ? FT_OK
-                                                                     : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__key_set(out->base, FT_KEY_ID_TASK, json_string(task)) ? FT_OK : ft__no_memory(err);
 }
 
 void ft__sweep_request_free(ft_sweep_request *r)

@@ -85,7 +85,7 @@ ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *e
     if (ft__parallel_alone(&r.parallel) || ft__ranks_forecast(&ranks, &step, NULL, NULL, err) != FT_OK) return FT_OK;
     if (step.memory.remedy && *step.memory.remedy)
         out->remedy = ft__arena_copy(out->arena, step.memory.remedy, strlen(step.memory.remedy));
-    return out->remedy ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return out->remedy ? FT_OK : ft__no_memory(err);
 }
 
 static int by_time_there(const void *a, const void *b)
@@ -180,7 +180,7 @@ ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err)
     size_t count = 0;
     ft_candidate **all = ft__arena_array(out->arena, s->candidate_count + 1, sizeof *all);
     out->pareto = all;
-    if (!all) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!all) return ft__no_memory(err);
     for (size_t i = 0; i < s->candidate_count; i++)
         if (ft__plan_stands(&s->candidates[i])) all[count++] = &s->candidates[i];
     qsort(all, count, sizeof *all, by_time_there);

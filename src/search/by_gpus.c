@@ -23,7 +23,7 @@ ft_status ft__plan_by_gpus(const ft_context *ft, ft_scratch *scratch, const ft_p
         at->fits = status == FT_OK && trial.plan_count > 0;
         if (at->fits) at->best = trial.plans[0];
         ft__plan_free(&trial);
-        if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (status == FT_E_MEMORY) return ft__no_memory(err);
         at->front = at->fits && (!(fastest > 0) || at->best.step_ms < fastest);
         if (at->front) fastest = at->best.step_ms;
     }

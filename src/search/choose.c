@@ -77,7 +77,7 @@ static ft_status plan_of(const ft_choose_request *r, const char *gpu, int64_t gp
     *asked = ft__study_copy(r->base);
     if (!*asked || !ft__key_set(*asked, FT_KEY_ID_GPU, json_string(gpu)) ||
         !ft__key_set(*asked, FT_KEY_ID_PLAN_GPUS, json_integer(gpus)))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     return ft__plan_request_read(*asked, request, err);
 }
 
@@ -108,7 +108,7 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
     free(plan);
     ft__plan_request_free(&request);
     json_decref(asked);
-    return status == FT_E_MEMORY ? ft__fail(err, FT_E_MEMORY, "out of memory") : status;
+    return status == FT_E_MEMORY ? ft__no_memory(err) : status;
 }
 
 /* -- among them -------------------------------------------------------------------------------- */
@@ -129,7 +129,7 @@ static bool stands(const ft_choice *c) { return c->planned && c->lost == FT_LOST
 static ft_status mark_front(ft_chosen *out, ft_error *err)
 {
     ft_traded *all = calloc(out->count + 1, sizeof *all);
-    if (!all) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!all) return ft__no_memory(err);
     for (size_t i = 0; i < out->count; i++) {
         const ft_choice *c = &out->choices[i];
         all[i] = (ft_traded){.time = c->days.at, .cost = c->usd.at, .stands = stands(c)};
@@ -245,7 +245,7 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     const char *const *gpus = r->gpu_count ? r->gpu : NULL;
     size_t kinds = r->gpu_count ? r->gpu_count : (size_t)FT_K_KINDS_GPUS_COUNT;
     out->choices = calloc(kinds * r->count_count + 1, sizeof *out->choices);
-    if (!out->choices) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->choices) return ft__no_memory(err);
     for (size_t g = 0; g < kinds; g++)
         for (size_t i = 0; i < r->count_count; i++) {
             ft_choice *c = &out->choices[out->count];
@@ -257,7 +257,7 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     FT_TRY(decide(out, err));
     warn_of_prices(out);
     warn_of_strangers(out);
-    return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
+    return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }
 
 void ft__chosen_free(ft_chosen *c)

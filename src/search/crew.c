@@ -58,7 +58,7 @@ ft_status ft__crew_hire(int threads, ft_crew *c, ft_error *err)
         c->bench[i].arena = ft__arena_new(LARGEST_STEP);
         fine = c->bench[i].memo && c->bench[i].exchanges && c->bench[i].arena;
     }
-    return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return fine ? FT_OK : ft__no_memory(err);
 }
 
 void ft__crew_dismiss(ft_crew *c)

@@ -55,7 +55,7 @@ static ft_status plan_of(const json_t *document, const ft_model_request *read, c
     else if (fine)
         ft__key_drop(asked, FT_KEY_ID_PARALLEL);
     json_decref(parallel);
-    return fine ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return fine ? FT_OK : ft__no_memory(err);
 }
 
 ft_status ft__plan_first(const ft_context *ft, ft_scratch *scratch, const json_t *document, ft_planned *out,
@@ -82,7 +82,7 @@ ft_status ft__plan_first(const ft_context *ft, ft_scratch *scratch, const json_t
         out->least_gpus = plan.plan_count ? 0 : ft__plan_least(ft, scratch, &request);
         if (plan.plan_count) out->request = ft__plan_json(&plan, &plan.plans[0].layout);
         if (plan.plan_count && (!out->request || (id && !ft__key_set(out->request, FT_KEY_ID_ID, json_incref(id)))))
-            status = ft__fail(err, FT_E_MEMORY, "out of memory");
+            status = ft__no_memory(err);
     }
     ft__plan_free(&plan);
     ft__plan_request_free(&request);

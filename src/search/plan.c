@@ -157,10 +157,10 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
     json_t *base = r->base;
     bool named = ft__key_get(base, FT_KEY_ID_STACK), runs = ft__key_get(base, FT_KEY_ID_EXECUTION);
     if (!named && s->framework->stack && !ft__key_set(base, FT_KEY_ID_STACK, json_string(s->framework->stack)))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     if (!named && !runs && s->framework->execution &&
         !ft__key_set(base, FT_KEY_ID_EXECUTION, json_string(s->framework->execution)))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     FT_TRY(ft__model_request_of(ft, scratch, base, &s->request, err));
     FT_TRY(ft__cluster_read(s->request.cluster, s->request.device, r->gpus, &s->cluster, err));
     s->quantile = s->request.quantile > 0 ? s->request.quantile : ft__context_quantile(ft);
@@ -247,7 +247,7 @@ static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
     out->trial = trial;
     out->remedy = "";
     out->arena = ft__arena_new(0);
-    if (!out->arena) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->arena) return ft__no_memory(err);
     ft_search *s = &out->search;
     FT_TRY(open_search(ft, scratch, r, s, err));
     ft_status status = run(s, &w, out, err);

@@ -90,7 +90,7 @@ ft_status ft__serving_advise(const ft_context *ft, ft_scratch *scratch, const ft
         ft_serving t = {0};
         double value = 0;
         tried.base = ft__study_copy(r->base);
-        if (!tried.base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!tried.base) return ft__no_memory(err);
         tried.find = FT_FIND_NOTHING;
         ft_error none = {0}; /* what cannot be done is no advice */
         ft_status status = FT_OK;
@@ -100,7 +100,7 @@ ft_status ft__serving_advise(const ft_context *ft, ft_scratch *scratch, const ft
         }
         ft__serving_free(&t);
         json_decref(tried.base);
-        if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (status == FT_E_MEMORY) return ft__no_memory(err);
     }
     return FT_OK;
 }

@@ -19,8 +19,7 @@ static ft_status read_draft(const ft_context *ft, ft_scratch *scratch, const ft_
 {
     json_t *base = ft__study_copy(r->base);
     bool made = base && ft__key_set(base, FT_KEY_ID_MODEL, json_incref((json_t *)(uintptr_t)r->draft));
-    ft_status status = made ? ft__model_request_of(ft, scratch, base, read, err)
-                            : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = made ? ft__model_request_of(ft, scratch, base, read, err) : ft__no_memory(err);
     json_decref(base);
     if (status != FT_OK && err && !strcmp(err->where, "model")) snprintf(err->where, sizeof err->where, "draft");
     if (status != FT_OK) return status;

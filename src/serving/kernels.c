@@ -18,7 +18,7 @@
 ft_status ft__pricer_open(ft_pricer *p, ft_error *err)
 {
     if (!p->scratch->memo) p->scratch->memo = ft__memo_new();
-    if (!p->scratch->memo) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!p->scratch->memo) return ft__no_memory(err);
     p->quantile = ft__context_quantile(p->ft);
     ft__memo_focus(p->scratch->memo, ft__context_predictor(p->ft), p->m->device, p->quantile);
     return FT_OK;

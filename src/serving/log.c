@@ -102,7 +102,7 @@ static ft_status open_log(const char *path, bool timeless, ft_log **out, ft_erro
     if (l) l->timeless = timeless;
     if (!l || !l->path) {
         free(l);
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     }
     l->file = fopen(path, "r");
     if (!l->file) {
@@ -217,7 +217,7 @@ static ft_status read_hashes(ft_log *l, const json_t *list, ft_call *out, ft_err
     json_t *each;
     if (count > l->hash_room) {
         uint64_t *hashes = realloc(l->hashes, count * sizeof *hashes);
-        if (!hashes) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!hashes) return ft__no_memory(err);
         l->hashes = hashes;
         l->hash_room = count;
     }
@@ -301,7 +301,7 @@ ft_status ft__log_lengths(const char *path, ft_length_pair **out, size_t *count,
             room = room ? 2 * room : 256;
             ft_length_pair *moved = realloc(*out, room * sizeof *moved);
             if (!moved) {
-                status = ft__fail(err, FT_E_MEMORY, "out of memory");
+                status = ft__no_memory(err);
                 break;
             }
             *out = moved;

@@ -186,7 +186,7 @@ ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
 {
     memset(out, 0, sizeof *out);
     out->out = calloc(1, sizeof *out->out);
-    if (!out->out) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->out) return ft__no_memory(err);
     FT_TRY(ft__settle_model(ft, scratch, r, out, err));
     FT_TRY(ft__settle_policy(r, out, err));
     out->scene.sink = r->find == FT_FIND_NOTHING ? sink : NULL;
@@ -194,7 +194,7 @@ ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     bool objectives = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
     out->slo_share = objectives ? r->slo_share : 0;
     FT_TRY(r->find == FT_FIND_NOTHING ? run_once(out, r, err) : find_most(out, r, err));
-    if (out->warnings.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (out->warnings.failed) return ft__no_memory(err);
     return FT_OK;
 }
 

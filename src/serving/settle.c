@@ -20,8 +20,7 @@ static ft_status read_format(const ft_serve_request *r, const ft_device *device,
     if (!name || !ft_dtype_parse(name, asked) || device->peak_tflops[*asked] > 0 || ft_dtype_bytes(*asked) >= 2)
         return FT_OK;
     const char *wide = device->peak_tflops[FT_BF16] > 0 ? "bf16" : "fp16";
-    return ft__key_set(r->base, FT_KEY_ID_MODEL_DTYPE, json_string(wide)) ? FT_OK
-                                                                          : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__key_set(r->base, FT_KEY_ID_MODEL_DTYPE, json_string(wide)) ? FT_OK : ft__no_memory(err);
 }
 
 /* "weights_dtype" where it is narrower than what is computed in. */
@@ -135,7 +134,7 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
     s.fixed_lengths = s.clients > 0 && numbers && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
                       ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA) <= 0;
     json_t *usual = json_string("vllm");
-    if (!usual) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!usual) return ft__no_memory(err);
     ft_status status = ft__serving_engine_read(r->engine ? r->engine : usual, &s, &out->own_engine, &out->engine,
                                                &out->recipes, err);
     json_decref(usual);
@@ -154,8 +153,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
     FT_TRY(ft__find_device(&finder, gpu, &out->device, err));
     FT_TRY(read_format(r, out->device, &asked, err));
-    if (!ft__key_set(r->base, FT_KEY_ID_TASK, json_string("decode")))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ft__key_set(r->base, FT_KEY_ID_TASK, json_string("decode"))) return ft__no_memory(err);
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     FT_TRY(check_model(read.arch, err));
     FT_TRY(find_engine(r, &read, asked, out, err));

@@ -35,7 +35,7 @@ typedef struct fleet {
 
 static bool out_of_memory(fleet *f)
 {
-    if (f->status == FT_OK) f->status = ft__fail(f->err, FT_E_MEMORY, "out of memory");
+    if (f->status == FT_OK) f->status = ft__no_memory(f->err);
     return false;
 }
 
@@ -348,8 +348,7 @@ static ft_status set_up(fleet *f, speaker *speakers)
         r->pool = &f->pool;
         r->listener = &f->listeners[i];
         r->queue.by = r->policy->scheduling;
-        if (s->hash_tokens > 0 && !(r->prefixes = ft__prefixes_new(s->hash_tokens)))
-            return ft__fail(f->err, FT_E_MEMORY, "out of memory");
+        if (s->hash_tokens > 0 && !(r->prefixes = ft__prefixes_new(s->hash_tokens))) return ft__no_memory(f->err);
     }
     f->out->course.every = 1;
     if (f->load->clients) open_clients(f);

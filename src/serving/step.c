@@ -12,7 +12,7 @@ static ft_status read_base(const json_t *base, const json_t *engine, ft_serve_re
                                        FT_KEY_ID_TECHNIQUES,  FT_KEY_ID_TASK};
     const json_t *p = ft__key_get(base, FT_KEY_ID_PARALLEL);
     *out = (ft_serve_request){.base = ft__study_copy(base), .engine = engine};
-    if (!out->base) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->base) return ft__no_memory(err);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) ft__key_drop(out->base, others[i]);
     ft__said_init(&out->said);
     out->layout = (ft_engine_layout){1, 1, 1, 1, 1};

@@ -69,7 +69,7 @@ static ft_status other_gpus(const ft_context *ft, const ft_model_request *r, con
     *count = 0;
     for (size_t i = 0; i < ft__context_device_count(ft); i++) {
         ft_device *d = ft__arena_alloc(arena, sizeof *d);
-        if (!d) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!d) return ft__no_memory(err);
         if (ft__context_device_at(ft, i, d, err) != FT_OK) continue;
         if (d->vendor != r->device->vendor || !strcmp(d->name, r->device->name)) continue;
         if (ft__sold_before(d, r->device)) continue;
@@ -106,7 +106,7 @@ ft_status ft__step_advise(const ft_context *ft, ft_scratch *s, const ft_model_re
     bool asked = (r->advice || r->techniques) && r->ask != FT_ASK_MEMORY;
     if (!asked && !r->loader.given) return FT_OK;
     ft_change *now = ft__arena_alloc(s->arena, sizeof *now);
-    if (!now) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!now) return ft__no_memory(err);
     *now = (ft_change){r->arch,   r->work,         r->parallel,    r->device,
                        r->loader, r->global_batch, r->zero_raised, r->kv_given};
     if (now->work.accumulate < 1) now->work.accumulate = 1;
@@ -114,7 +114,7 @@ ft_status ft__step_advise(const ft_context *ft, ft_scratch *s, const ft_model_re
     if (!asked) return FT_OK;
     if (!s->trials) s->trials = ft__arena_new((size_t)512 << 20);
     ft_advised *advised = ft__arena_alloc(s->arena, sizeof *advised);
-    if (!s->trials || !advised) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s->trials || !advised) return ft__no_memory(err);
     const ft_device *gpus[MOST_GPUS];
     size_t gpu_count;
     FT_TRY(other_gpus(ft, r, view->step, s->arena, gpus, &gpu_count, err));
@@ -125,7 +125,7 @@ ft_status ft__step_advise(const ft_context *ft, ft_scratch *s, const ft_model_re
     if (plain.closed_forms) {
         ft_step *closed = ft__arena_alloc(s->arena, sizeof *closed);
         ft_step_view aside = {.quantile = view->quantile};
-        if (!closed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!closed) return ft__no_memory(err);
         FT_TRY(ft__request_forecast(ft, s, &plain, &aside, closed, &graph, err));
         base = closed;
     }

@@ -5,7 +5,7 @@
 
 ft_status ft__ask_set(ft_asker *a, ft_key_id key, json_t *value, ft_error *err)
 {
-    return ft__key_set(a->object, key, value) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return ft__key_set(a->object, key, value) ? FT_OK : ft__no_memory(err);
 }
 
 ft_status ft__ask_task(ft_asker *a, const char *task, ft_error *err)
@@ -23,7 +23,7 @@ ft_status ft__ask_step(ft_asker *a, ft_step_view *out, ft_error *err)
 ft_status ft__ask_keep(ft_asker *a, ft_step_view *v, ft_arena **out, ft_error *err)
 {
     const char *warnings = ft__arena_copy(a->scratch->arena, v->warnings, strlen(v->warnings));
-    if (!warnings) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!warnings) return ft__no_memory(err);
     v->warnings = warnings;
     *out = a->scratch->arena;
     a->scratch->arena = NULL;

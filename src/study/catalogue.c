@@ -13,8 +13,6 @@
 #include "device/gpu.h"
 #include "study/step.h"
 
-static ft_status no_memory(ft_error *err) { return ft__fail(err, FT_E_MEMORY, "out of memory"); }
-
 /* -- GPUs -------------------------------------------------------------------------------------- */
 
 const char *ft__vendor_name(ft_vendor v)
@@ -37,10 +35,10 @@ static ft_status check_generation(const char *generation, ft_arena *arena, ft_er
 {
     size_t count = ft__catalogue_count();
     const char **names = ft__arena_array(arena, count + 1, sizeof *names);
-    if (!names) return no_memory(err);
+    if (!names) return ft__no_memory(err);
     for (size_t i = 0; i < count; i++) {
         ft_device *d = ft__arena_alloc(arena, sizeof *d);
-        if (!d) return no_memory(err);
+        if (!d) return ft__no_memory(err);
         FT_TRY(ft__catalogue_find(ft__catalogue_name(i), d, err));
         names[i] = d->generation;
         if (!strcmp(names[i], generation)) return FT_OK;
@@ -75,22 +73,22 @@ static ft_status add_named(const json_t *name, ft_gpu_list *out, const ft_gpus_r
                             : ft__device_read(name, "name", &sheet->device, &warnings, err);
     if (status != FT_OK && err && !err->where[0]) strcpy(err->where, "name");
     sheet->warnings = warnings.length ? ft__arena_copy(out->arena, warnings.at, warnings.length) : "";
-    if (status == FT_OK && (warnings.failed || !sheet->warnings)) status = no_memory(err);
+    if (status == FT_OK && (warnings.failed || !sheet->warnings)) status = ft__no_memory(err);
     ft__text_free(&warnings);
     if (status != FT_OK || !passes(r, &sheet->device)) return status;
     sheet->spec = path ? spec_of(path) : json_incref((json_t *)(uintptr_t)name);
     out->count++;
-    return sheet->spec ? FT_OK : no_memory(err); /* it was read once: what is there now is too little memory */
+    return sheet->spec ? FT_OK : ft__no_memory(err); /* it was read once: what is there now is too little memory */
 }
 
 ft_status ft__gpus_of(const ft_gpus_request *r, ft_gpu_list *out, ft_error *err)
 {
     *out = (ft_gpu_list){.named = r->names, .arena = ft__arena_new((size_t)64 << 20)};
-    if (!out->arena) return no_memory(err);
+    if (!out->arena) return ft__no_memory(err);
     if (r->generation) FT_TRY(check_generation(r->generation, out->arena, err));
     size_t count = !r->names ? ft__catalogue_count() : json_is_array(r->names) ? json_array_size(r->names) : 1;
     out->sheets = ft__arena_array(out->arena, count + 1, sizeof *out->sheets);
-    if (!out->sheets) return no_memory(err);
+    if (!out->sheets) return ft__no_memory(err);
     for (size_t i = 0; i < count; i++) {
         if (r->names) {
             FT_TRY(add_named(json_is_array(r->names) ? json_array_get(r->names, i) : r->names, out, r, err));
@@ -175,7 +173,7 @@ static ft_status count_parameters(ft_scratch *s, ft_model_sheet *out, const ft_l
     static const ft_step nothing_timed;
     ft_step_view view = {.arch = &out->arch, .work = &work, .graph = g, .step = &nothing_timed, .arena = s->arena};
     *layers = ft__layers(&view, layer_count);
-    return *layers ? FT_OK : no_memory(err);
+    return *layers ? FT_OK : ft__no_memory(err);
 }
 
 ft_status ft__model_sheet_of(ft_scratch *s, const json_t *model, const char *read_as, ft_model_sheet *out,
@@ -209,7 +207,7 @@ static ft_status sheet_of(ft_scratch *s, const char *name, const char *read_as, 
                           ft_error *err)
 {
     json_t *model = json_string(name);
-    if (!model) return no_memory(err);
+    if (!model) return ft__no_memory(err);
     ft_model_sheet *sheet = &out->sheets[out->count];
     ft_status status = ft__model_sheet_of(s, model, read_as, sheet, layers ? &out->layers : NULL, &out->layer_count,
                                           err);
@@ -224,7 +222,7 @@ static ft_status list_types(const char *pattern, ft_model_list *out, ft_error *e
 {
     size_t count = ft__config_type_count();
     out->types = ft__arena_array(out->arena, count + 1, sizeof *out->types);
-    if (!out->types) return no_memory(err);
+    if (!out->types) return ft__no_memory(err);
     for (size_t i = 0; i < count; i++)
         if (holds(ft__config_type_at(i), pattern)) out->types[out->type_count++] = ft__config_type_at(i);
     return FT_OK;
@@ -234,10 +232,10 @@ ft_status ft__models_of(ft_scratch *s, const ft_models_request *r, ft_model_list
 {
     size_t count = ft__model_count();
     *out = (ft_model_list){.arena = ft__arena_new((size_t)64 << 20)};
-    if (!out->arena) return no_memory(err);
+    if (!out->arena) return ft__no_memory(err);
     if (r->types) return list_types(r->name, out, err);
     out->sheets = ft__arena_array(out->arena, count + 1, sizeof *out->sheets);
-    if (!out->sheets) return no_memory(err);
+    if (!out->sheets) return ft__no_memory(err);
     out->named = *r->name && (ft__model_find(r->name) || strchr(r->name, '/') || ft__file_exists(r->name));
     if (out->named) return sheet_of(s, r->name, r->read_as, out, true, err);
     for (size_t i = 0; i < count; i++) {

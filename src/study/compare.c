@@ -36,7 +36,7 @@ static ft_status answer_request(gatherer *g, const char *name, const json_t *req
     bool whole = !task || (strcmp(task, "kernel") != 0 && strcmp(task, "collective") != 0);
     json_t *asked = ft__study_copy(request);
     bool made = asked && (!whole || ft__key_set(asked, FT_KEY_ID_DETAIL, json_string("kernels")));
-    ft_status status = made ? g->answer(g->user, asked, out, g->err) : ft__fail(g->err, FT_E_MEMORY, "out of memory");
+    ft_status status = made ? g->answer(g->user, asked, out, g->err) : ft__no_memory(g->err);
     json_decref(asked);
     if (status != FT_OK) return status;
     const json_t *error = json_object_get(*out, "error");
@@ -84,7 +84,7 @@ static ft_status add(gatherer *g, const char *path, json_t *document, size_t lin
     }
     char *name = name_of(g, path, document, line);
     keep(c, document);
-    if (!name) return ft__fail(g->err, FT_E_MEMORY, "out of memory");
+    if (!name) return ft__no_memory(g->err);
     c->names[c->count] = name;
     ft_compared *out = &c->compared[c->count++];
     if (json_object_get(document, "ok") || !json_object_get(document, "task"))

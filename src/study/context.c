@@ -40,13 +40,13 @@ ft_status ft__context_open(ft_context **out, const ft_options *options, ft_error
     if (!(quantile >= 0.5 && quantile <= 0.99))
         return ft__fail_at(err, FT_E_RANGE, "quantile", 0, 0, "\"quantile\" must be a number from 0.5 to 0.99");
     ft_context *ft = calloc(1, sizeof *ft);
-    if (!ft) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ft) return ft__no_memory(err);
     ft->quantile = quantile;
     ft->device_count = ft__catalogue_count();
     ft->shelf = calloc(ft->device_count ? ft->device_count : 1, sizeof *ft->shelf);
     if (!ft->shelf) {
         free(ft);
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     }
     for (size_t i = 0; i < ft->device_count; i++) atomic_init(&ft->shelf[i], NULL);
     const char *which = options ? options->predictor : NULL;
@@ -87,7 +87,7 @@ static ft_status shelf_get(const ft_context *ft, size_t index, const ft_device *
     const ft_device *known = atomic_load_explicit(&ft->shelf[index], memory_order_acquire);
     if (!known) {
         ft_device *fresh = malloc(sizeof *fresh);
-        if (!fresh) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!fresh) return ft__no_memory(err);
         ft_status status = ft__catalogue_find(ft__catalogue_name(index), fresh, err);
         if (status != FT_OK) {
             free(fresh);
@@ -185,7 +185,7 @@ ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out
     ft__text_clear(&s->warnings[slot]);
     ft_status status = name ? ft__device_open(name, &s->device[slot], &s->warnings[slot], err)
                             : ft__device_read(gpu, "gpu", &s->device[slot], &s->warnings[slot], err);
-    if (status == FT_OK && s->warnings[slot].failed) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK && s->warnings[slot].failed) status = ft__no_memory(err);
     if (status != FT_OK) {
         if (err && !err->where[0]) strcpy(err->where, "gpu");
         return status;

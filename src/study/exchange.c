@@ -13,7 +13,7 @@ static ft_status simulate(const ft_context *ft, ft_scratch *scratch, ft_collecti
                           ft_comm *c, ft_error *err)
 {
     if (!scratch->trials) scratch->trials = ft__arena_new((size_t)512 << 20);
-    if (!scratch->trials) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!scratch->trials) return ft__no_memory(err);
     ft__arena_reset(scratch->trials);
     int64_t ranks = r->group.size * (r->group.stride > 0 ? r->group.stride : 1);
     FT_TRY(ft__simulated_new(&r->cluster, ranks, scratch->trials, &r->cluster.simulated, err));

@@ -76,7 +76,7 @@ static json_t *config_of(const search *s, int64_t hidden, int64_t layers)
 
 /* -- fitting ----------------------------------------------------------------------------------- */
 
-static ft_status no_memory(search *s) { return ft__fail(s->err, FT_E_MEMORY, "out of memory"); }
+static ft_status no_memory(search *s) { return ft__no_memory(s->err); }
 
 static double need_of(const ft_memory *m) { return m->reserved_bytes + m->context_bytes; }
 

@@ -97,7 +97,7 @@ static ft_status ask_pipeline(ft_scaler *s, const ft_step_view *v)
                 ft__key_set(object, FT_KEY_ID_GPU, json_incref(ft__key_get(s->ask.object, FT_KEY_ID_GPU))) &&
                 (!cluster || ft__key_set(object, FT_KEY_ID_EXCHANGE_CLUSTER, json_incref(cluster)));
     ft_status status = made ? ft__collective_request_of(s->ask.ft, s->ask.scratch, object, &request, s->err)
-                            : ft__fail(s->err, FT_E_MEMORY, "out of memory");
+                            : ft__no_memory(s->err);
     if (status == FT_OK) status = ft__exchange_of(s->ask.ft, s->ask.scratch, &request, &sent, s->err);
     json_decref(object);
     if (status == FT_OK) s->r->pipeline_hop = sent.ms / forward;
@@ -167,7 +167,7 @@ static ft_status take_over(ft_scaler *s, const ft_step_view *v)
     r->topk = v->arch->topk;
     snprintf(r->understood, sizeof r->understood, "%s", v->cluster->understood);
     ft__text_add(&r->warnings, v->warnings);
-    return r->warnings.failed ? ft__fail(s->err, FT_E_MEMORY, "out of memory") : FT_OK;
+    return r->warnings.failed ? ft__no_memory(s->err) : FT_OK;
 }
 
 static ft_status fill(ft_scaler *s, const ft_model_sheet *sheet)

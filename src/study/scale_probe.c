@@ -43,7 +43,7 @@ ft_status ft__scale_ask(ft_scaler *s, const ft_parallel *p, int64_t batch, int64
     int64_t shard = json_integer_value(ft__key_get(parallel, FT_KEY_ID_SHARD));
     if (shard > 0 && p->dp * p->cp % shard) ft__key_drop(parallel, FT_KEY_ID_SHARD); /* more than these ranks are */
     FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_PARALLEL, parallel, s->err));              /* takes it, fine or not */
-    if (!fine) return ft__fail(s->err, FT_E_MEMORY, "out of memory");
+    if (!fine) return ft__no_memory(s->err);
     FT_TRY(ft__ask_task(&s->ask, "train", s->err));
     FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_MICRO_BATCH, json_integer(batch), s->err));
     FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_GLOBAL_BATCH, json_integer(global), s->err));

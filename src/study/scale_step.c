@@ -31,10 +31,10 @@ static ft_status add_point(curves *c, int64_t dp, int64_t batch, int64_t global,
     ft_step_view v;
     ft_error ignored = {0};
     if (*count == FT_SCALE_POINTS) return FT_OK;
-    if (!set(c, dp, batch, global)) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!set(c, dp, batch, global)) return ft__no_memory(err);
     ft_status status = ft__model_request_of(c->ft, &c->scratch, c->request, &request, &ignored);
     if (status == FT_OK) status = ft__step_of(c->ft, &c->scratch, &request, &v, &ignored);
-    if (status == FT_E_MEMORY) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_E_MEMORY) return ft__no_memory(err);
     if (status != FT_OK) return FT_OK;
     ft__scale_add(list, count, dp * c->replica, dp, batch, global, v.step);
     return FT_OK;
@@ -71,7 +71,7 @@ ft_status ft__scale_of_step(const ft_context *ft, const json_t *request, const f
     const ft_parallel *p = v->parallel ? v->parallel : &alone;
     curves c = {.ft = ft, .request = json_deep_copy(request), .replica = p->tp * p->pp * p->cp};
     memset(out, 0, sizeof *out);
-    if (!c.request) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!c.request) return ft__no_memory(err);
     for (size_t i = 0; i < sizeof dropped / sizeof *dropped; i++) ft__key_drop(c.request, dropped[i]);
     json_t *cluster = ft__key_get(c.request, FT_KEY_ID_CLUSTER);
     ft__key_drop(cluster, FT_KEY_ID_NODES); /* as many as it takes */
@@ -87,8 +87,7 @@ ft_status ft__scale_of_step(const ft_context *ft, const json_t *request, const f
     out->parallel = *p;
     out->gpus = p->dp * c.replica;
     out->images = ft__counts_samples(v->arch);
-    ft_status status = made ? draw(&c, p->dp, c.batch * micros * p->dp, out, err)
-                            : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = made ? draw(&c, p->dp, c.batch * micros * p->dp, out, err) : ft__no_memory(err);
     ft__scratch_free(&c.scratch);
     json_decref(c.request);
     return status;

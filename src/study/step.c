@@ -38,8 +38,7 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
     unsigned slot = s->next_model % FT_REMEMBERED_MODELS;
     json_decref(s->model[slot]);
     s->model[slot] = NULL;
-    if (!s->arch[slot] && !(s->arch[slot] = calloc(1, sizeof *s->arch[slot])))
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s->arch[slot] && !(s->arch[slot] = calloc(1, sizeof *s->arch[slot]))) return ft__no_memory(err);
     ft__arch_release(s->arch[slot]);
     memset(s->arch[slot], 0, sizeof *s->arch[slot]);
     ft_status status = name ? ft__model_open(name, read_as, s->arch[slot], err)
@@ -68,7 +67,7 @@ ft_status ft__model_request_of(const ft_context *ft, ft_scratch *scratch, const 
 ft_status ft__scratch_empty(ft_scratch *s, ft_error *err)
 {
     if (!s->arena) s->arena = ft__arena_new(largest_graph);
-    if (!s->arena) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s->arena) return ft__no_memory(err);
     ft__arena_reset(s->arena);
     return FT_OK;
 }
@@ -115,7 +114,7 @@ static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_mo
 {
     ft_cluster *cluster = ft__arena_alloc(s->arena, sizeof *cluster);
     ft_ranked *ranked = ft__arena_alloc(s->arena, sizeof *ranked);
-    if (!cluster || !ranked) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!cluster || !ranked) return ft__no_memory(err);
     FT_TRY(ft__cluster_read(r->cluster, r->device, ft__parallel_ranks(&r->parallel), cluster, err));
     ft_ranks ranks = {.arch = r->arch,
                       .work = &r->work,
@@ -135,7 +134,7 @@ static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_mo
     }
     if (!step->memory.remedy) step->memory.remedy = "";
     ft_parallel *parallel = ft__arena_alloc(s->arena, sizeof *parallel); /* the request may go before the view */
-    if (!parallel) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!parallel) return ft__no_memory(err);
     *parallel = r->parallel;
     view->parallel = parallel;
     view->cluster = cluster;
@@ -235,13 +234,13 @@ static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_g
     ft_remedy remedy;
     ft_error ignored;
     if (!s->trials) s->trials = ft__arena_new(largest_graph);
-    if (!s->trials) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s->trials) return ft__no_memory(err);
     const ft_memory asked = step->memory;
     other_workloads others = {.request = r, .asked = &asked, .parameters = g->parameters, .arena = s->trials};
     ft_status status = ft__memory_remedy(&r->work, memory_of, &others, &remedy, &ignored);
-    if (status == FT_E_MEMORY && !ft__arena_full(s->trials)) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_E_MEMORY && !ft__arena_full(s->trials)) return ft__no_memory(err);
     if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, remedy.text, strlen(remedy.text));
-    return step->memory.remedy ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return step->memory.remedy ? FT_OK : ft__no_memory(err);
 }
 
 /* Of the device's spec, then of the request. */
@@ -262,7 +261,7 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     for (size_t i = 0; i < r->idle_count; i++)
         ft__text_addf(&s->remarks, "%s\"%s\" has no effect: %s", s->remarks.length ? "\n" : "",
                       ft__keys[r->idle[i].key].key, r->idle[i].why);
-    if (s->remarks.failed) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (s->remarks.failed) return ft__no_memory(err);
     *out = s->remarks.at;
     return FT_OK;
 }
@@ -272,7 +271,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
 {
     memset(out, 0, sizeof *out);
     if (!s->memo) s->memo = ft__memo_new();
-    if (!s->memo) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s->memo) return ft__no_memory(err);
     out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
     ft_rollout rollout = {0};
     if (r->work.rollout_tokens > 0 && r->work.task == FT_TRAIN && r->ask != FT_ASK_MEMORY)
@@ -281,7 +280,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     ft_step *step = ft__arena_alloc(s->arena, sizeof *step);
     ft_workload *work = ft__arena_alloc(s->arena, sizeof *work);
     ft_graph *g = NULL;
-    if (!step || !work) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!step || !work) return ft__no_memory(err);
     *work = r->work;
     out->tokens = r->tokens;
     FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));

@@ -10,8 +10,6 @@
 
 #include "request/keys.h"
 
-static ft_status no_memory(ft_error *err) { return ft__fail(err, FT_E_MEMORY, "out of memory"); }
-
 ft_status ft__sweep_prepare(ft_scratch *scratch, ft_sweep_request *r, ft_error *err)
 {
     const char *task = json_string_value(ft__key_get(r->base, FT_KEY_ID_TASK));
@@ -23,10 +21,10 @@ ft_status ft__sweep_prepare(ft_scratch *scratch, ft_sweep_request *r, ft_error *
     if (!json_is_string(model) && !json_is_object(model)) return FT_OK; /* the point says what is wrong with it */
     const char *read_as = json_string_value(ft__key_get(r->base, FT_KEY_ID_READ_AS));
     ft_status status = ft__model_sheet_of(scratch, model, read_as, &sheet, NULL, NULL, &ignored);
-    if (status == FT_E_MEMORY) return no_memory(err);
+    if (status == FT_E_MEMORY) return ft__no_memory(err);
     if (status != FT_OK) return FT_OK;
     if (sheet.arch.fixed_batch > 0) return FT_OK; /* by the model's file, which then has one cell of itself */
-    return ft__key_set(r->base, FT_KEY_ID_MICRO_BATCH, json_integer(1)) ? FT_OK : no_memory(err);
+    return ft__key_set(r->base, FT_KEY_ID_MICRO_BATCH, json_integer(1)) ? FT_OK : ft__no_memory(err);
 }
 
 size_t ft__sweep_gpus(const ft_sweep_request *r) { return json_is_array(r->gpus) ? json_array_size(r->gpus) : 1; }
@@ -62,7 +60,7 @@ ft_status ft__sweep_point(const ft_sweep_request *r, size_t gpu, size_t i, json_
                 set_number(r, point, r->range.x[i]);
     *out = made ? point : NULL;
     if (!made) json_decref(point);
-    return made ? FT_OK : no_memory(err);
+    return made ? FT_OK : ft__no_memory(err);
 }
 
 ft_status ft__sweep_explain(const ft_sweep_request *r, size_t i, ft_status status, ft_error *err)

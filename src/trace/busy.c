@@ -150,7 +150,7 @@ static void count_waits(ft_trace_scan *l)
 static ft_status step_times(const ft_record *r, ft_busy *b, ft_error *err)
 {
     double *ms = malloc((r->step_count + 1) * sizeof *ms);
-    if (!ms) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!ms) return ft__no_memory(err);
     for (size_t i = 0; i < r->step_count; i++) ms[i] = (double)(r->steps[i].end - r->steps[i].start) * 1e-6;
     qsort(ms, r->step_count, sizeof *ms, ft__ascending);
     b->step_ms = ft__median(ms, r->step_count);
@@ -179,7 +179,7 @@ ft_status ft__busy_of(const ft_record *r, const ft_trace_groups *g, const ft_pri
     FT_TRY(step_times(r, out, err));
     ft_trace_scan l = {.r = r, .out = out};
     l.waits = malloc((r->call_count + 1) * sizeof *l.waits);
-    if (!l.waits) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!l.waits) return ft__no_memory(err);
     for (size_t i = 0; i < r->call_count; i++)
         if (waits(r->names[r->calls[i].name])) l.waits[l.wait_count++] = &r->calls[i];
     if (l.wait_count > 1) qsort(l.waits, l.wait_count, sizeof *l.waits, by_start);
@@ -188,7 +188,7 @@ ft_status ft__busy_of(const ft_record *r, const ft_trace_groups *g, const ft_pri
     if (!list) {
         free(first);
         free(l.waits);
-        return ft__fail(err, FT_E_MEMORY, "out of memory");
+        return ft__no_memory(err);
     }
     int64_t streams[16];
     int stream_count = 0;

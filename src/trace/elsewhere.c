@@ -66,7 +66,7 @@ ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const f
                               ft_elsewhere *out, ft_error *err)
 {
     double *scale = calloc(2 * (s->groups.count + 1), sizeof *scale), *end = scale ? scale + s->groups.count + 1 : NULL;
-    if (!scale) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!scale) return ft__no_memory(err);
     *out = (ft_elsewhere){.device = *d, .here = alone};
     double n = (double)s->record.step_count, busy = 0;
     spread errors = {.count = 0};
@@ -133,7 +133,7 @@ ft_status ft__trace_operators(ft_trace_report *s, const ft_predictor *p, const f
     spread errors = {.count = 0};
     *out = (ft_elsewhere){.device = *d};
     ft_price *prices = calloc(s->groups.count + 1, sizeof *prices);
-    ft_status status = prices ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    ft_status status = prices ? FT_OK : ft__no_memory(err);
     for (size_t i = 0; i < s->groups.count && status == FT_OK; i++) {
         const ft_trace_group *g = &s->groups.at[i];
         ft_price *price = &prices[i];

@@ -22,7 +22,7 @@ static ft_status begin(collecting *c, const ft_record *r, ft_trace_groups *out, 
     c->slots = 1024;
     c->slot = calloc(c->slots, sizeof *c->slot);
     c->seen = calloc(r->op_count + 1, 1);
-    return c->slot && c->seen ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory");
+    return c->slot && c->seen ? FT_OK : ft__no_memory(err);
 }
 
 static void end(collecting *c)
@@ -197,7 +197,7 @@ ft_status ft__groups_of_ops(const ft_record *r, ft_trace_groups *out, ft_error *
     ft_status status = begin(&c, r, out, err);
     uint8_t *marks = status == FT_OK ? calloc(r->op_count + 1, 1) : NULL;
     if (status == FT_OK) out->of_op = calloc(r->op_count + 1, sizeof *out->of_op);
-    if (status == FT_OK && (!marks || !out->of_op)) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (status == FT_OK && (!marks || !out->of_op)) status = ft__no_memory(err);
     for (size_t i = r->op_count; i > 0 && status == FT_OK; i--) { /* parents stand before their children */
         const ft_trace_op *op = &r->ops[i - 1];
         if (op->parent < 0) continue;

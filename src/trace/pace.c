@@ -200,7 +200,7 @@ ft_status ft__trace_pace(const ft_trace_report *s, const ft_price *prices, doubl
         for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] = ft__host_pass_us(&host, (ft_phase)i) * 1e-3;
         walk(&all, entry, &pace, below, above, ft__host_interval(&host) * ft__interval_level(s->quantile), out);
     } else {
-        status = ft__fail(err, FT_E_MEMORY, "out of memory");
+        status = ft__no_memory(err);
     }
     free(list);
     free(costs);

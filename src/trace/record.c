@@ -289,7 +289,7 @@ ft_status ft__record_read(ft_slices *from, size_t most_bytes, ft_record *out, ft
     memset(out, 0, sizeof *out);
     reading g = {.r = out, .most = most_bytes, .err = err};
     out->arena = ft__arena_new(0);
-    if (!out->arena) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!out->arena) return ft__no_memory(err);
     ft_status status = FT_OK;
     for (;;) {
         char *text;

@@ -248,7 +248,7 @@ ft_status ft__replay(const ft_record *r, const double *scale, double host, doubl
         }
         p->note_ns = note_ns;
         p->before = INT64_MIN;
-        if (note_ns > 0 && !take_notes(p)) status = ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (note_ns > 0 && !take_notes(p)) status = ft__no_memory(err);
         for (size_t i = 0; i < count; i++) {
             const moment *m = &moments[i];
             lighten(p, m->at);

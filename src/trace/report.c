@@ -112,7 +112,7 @@ static ft_status compare(ft_trace_report *s, const ft_predictor *p, ft_error *er
     double n = fmax(1, (double)s->record.step_count);
     s->against = calloc(s->groups.count + 1, sizeof *s->against);
     s->here = calloc(s->groups.count + 1, sizeof *s->here);
-    if (!s->against || !s->here) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!s->against || !s->here) return ft__no_memory(err);
     for (size_t i = 0; i < s->groups.count; i++) {
         const ft_trace_group *g = &s->groups.at[i];
         ft_against *a = &s->against[i];
@@ -182,7 +182,7 @@ static ft_status without_profiler(ft_trace_report *s, ft_error *err)
 {
     if (s->record.python_events > 0 || s->record.call_count == 0) return FT_OK;
     double *scale = malloc((s->groups.count + 1) * sizeof *scale);
-    if (!scale) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!scale) return ft__no_memory(err);
     for (size_t i = 0; i < s->groups.count; i++) scale[i] = 1;
     ft_replayed bare;
     ft_status status = ft__replay(&s->record, scale, 1, ft__trace_note_ns, &bare, err);
@@ -240,7 +240,7 @@ ft_status ft__trace_report_of(ft_slices *from, const ft_predictor *p, const char
     }
     FT_TRY(targets_of(out, p, targets, target_count, err));
     if (out->against) qsort(out->against, out->groups.count, sizeof *out->against, most_first);
-    return out->warnings.failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
+    return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }
 
 void ft__trace_report_free(ft_trace_report *s)

@@ -341,7 +341,7 @@ static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, 
     }
     json_t *name = json_pack("{s:s}", "model_type", word);
     ft_reading find = {.config = name, .whole = name, .where = r->where, .err = r->err};
-    ft_status status = name ? ft__config_find(&find, NULL, &inner) : ft__fail(r->err, FT_E_MEMORY, "out of memory");
+    ft_status status = name ? ft__config_find(&find, NULL, &inner) : ft__no_memory(r->err);
     json_decref(name);
     FT_TRY(status);
     FT_TRY(ft__architecture_open(inner.name, r->where, &o->own, r->err));

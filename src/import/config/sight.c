@@ -112,7 +112,7 @@ static ft_status read_eye(const ft_reading *eye, const char *name, const ft_mode
     if (!json_equal(json_array_get(said, 0), json_array_get(said, 1)))
         return ft__config_fail(eye, FT_E_UNSUPPORTED, name, "\"%s\" must be as high as wide", name);
     json_t *one = json_pack("{s:O}", name, json_array_get(said, 0));
-    if (!one) return ft__fail(eye->err, FT_E_MEMORY, "out of memory");
+    if (!one) return ft__no_memory(eye->err);
     ft_reading inside = *eye;
     inside.config = one;
     ft_status status = ft__config_keys(&inside, keys, a);
@@ -152,7 +152,7 @@ static ft_status read_vision(const ft_reading *r, const json_t *spec, ft_arch *a
                       .type = r->type,
                       .where = path,
                       .err = r->err};
-    ft_status status = nothing ? FT_OK : ft__fail(r->err, FT_E_MEMORY, "out of memory");
+    ft_status status = nothing ? FT_OK : ft__no_memory(r->err);
     if (status == FT_OK) status = read_eyes(&eye, json_object_get(spec, "keys"), a);
     const json_t *also = json_object_get(spec, "also"); /* a resampler's own object */
     ft_reading other = eye;

@@ -40,7 +40,7 @@ void ft__onnx_clean(char *text)
     }
 }
 
-ft_status ft__onnx_no_memory(const ft_onnx_parser *p) { return ft__fail(p->err, FT_E_MEMORY, "out of memory"); }
+ft_status ft__onnx_no_memory(const ft_onnx_parser *p) { return ft__no_memory(p->err); }
 
 static ft_status add_value(ft_onnx_parser *p, const char *name, int32_t *out)
 {

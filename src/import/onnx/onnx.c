@@ -27,7 +27,7 @@ ft_status ft__onnx_warn(ft_onnx *o, ft_error *err, const char *format, ...)
     va_end(list);
     size_t before = strlen(o->warnings), length = ft__utf8_cut(text, sizeof text - 4);
     char *wider = ft__arena_alloc(o->arena, before + length + 2);
-    if (!wider) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!wider) return ft__no_memory(err);
     memcpy(wider, o->warnings, before);
     if (before) wider[before++] = '\n';
     memcpy(wider + before, text, length);
@@ -92,7 +92,7 @@ ft_status ft__onnx_read(const void *bytes, size_t length, const char *where, ft_
         status = read_into(bytes, length, o, &arch, err);
         arch.warnings = o->warnings;
     } else {
-        ft__fail(err, FT_E_MEMORY, "out of memory");
+        ft__no_memory(err);
     }
     if (status == FT_OK) {
         *out = arch;

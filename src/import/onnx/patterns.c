@@ -240,14 +240,14 @@ ft_status ft__onnx_patterns(ft_onnx *o, ft_error *err)
 {
     int32_t *place = ft__arena_array(o->arena, (size_t)o->node_count + 1, sizeof *place);
     int32_t softmaxes = 0;
-    if (!place) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!place) return ft__no_memory(err);
     for (int32_t i = 0; i < o->node_count; i++) {
         place[o->order[i]] = i;
         softmaxes += is(&o->nodes[i], "Softmax");
         absorb_bias(o, &o->nodes[i]);
     }
     o->cores = ft__arena_array(o->arena, (size_t)softmaxes + 1, sizeof *o->cores);
-    if (!o->cores) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!o->cores) return ft__no_memory(err);
     for (int32_t i = 0; i < o->node_count; i++) {
         search s = {.o = o, .mask = -1};
         ft_onnx_core core = {0};

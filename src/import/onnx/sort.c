@@ -36,7 +36,7 @@ ft_status ft__onnx_sort(ft_onnx *o, ft_error *err)
     int32_t *waits = ft__arena_array(o->arena, nodes, sizeof *waits);     /* operands that are not there yet */
     int32_t *first = ft__arena_array(o->arena, nodes + 1, sizeof *first); /* each node's readers, in one list */
     int32_t *readers = ft__arena_array(o->arena, edges + 1, sizeof *readers);
-    if (!order || !waits || !first || !readers) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!order || !waits || !first || !readers) return ft__no_memory(err);
     for (size_t i = 0; i < nodes; i++)
         for (int32_t k = 0; k < o->nodes[i].in_count; k++) {
             const ft_onnx_node *from = maker(o, o->nodes[i].in[k]);
@@ -46,7 +46,7 @@ ft_status ft__onnx_sort(ft_onnx *o, ft_error *err)
         }
     for (size_t i = 0; i < nodes; i++) first[i + 1] += first[i];
     int32_t *fill = ft__arena_array(o->arena, nodes, sizeof *fill);
-    if (!fill) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!fill) return ft__no_memory(err);
     memcpy(fill, first, nodes * sizeof *fill);
     bool sorted = true;
     for (size_t i = 0; i < nodes; i++)

@@ -120,7 +120,7 @@ ft_status ft__onnx_tensor_of(const FtOnnx__Tensor *from, const int64_t *dims, si
     ft_onnx_tensor *t = ft__arena_alloc(arena, sizeof *t);
     double count = 1;
     int cut = (int)ft__utf8_cut(name, 80);
-    if (!t) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!t) return ft__no_memory(err);
     if (dim_count > FT_ONNX_DIMS)
         return ft__fail(err, FT_E_UNSUPPORTED, "tensor \"%.*s\" has %zu axes: at most %d are read", cut, name,
                         dim_count, FT_ONNX_DIMS);
@@ -137,7 +137,7 @@ ft_status ft__onnx_tensor_of(const FtOnnx__Tensor *from, const int64_t *dims, si
     *out = t;
     if (count > FT_ONNX_KNOWN) return FT_OK;
     ft_onnx_number *known = ft__arena_array(arena, (size_t)count + 1, sizeof *known);
-    if (!known) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!known) return ft__no_memory(err);
     if (count <= 0 || contents(from, t->type, (size_t)count, known)) t->known = known;
     return FT_OK;
 }
@@ -148,14 +148,14 @@ ft_status ft__onnx_tensor_from(const ft_onnx_attribute *a, ft_arena *arena, cons
     bool list = strstr(a->name, "ints") || strstr(a->name, "floats");
     bool floats = strstr(a->name, "float") != NULL, text = strstr(a->name, "string") != NULL;
     size_t count = !list ? 1 : floats ? a->float_count : a->int_count;
-    if (!t) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!t) return ft__no_memory(err);
     t->type = text ? FT_ONNX_STRING : floats ? FT_ONNX_FLOAT : FT_ONNX_INT64;
     t->dims = list;
     t->dim[0] = (int64_t)count;
     *out = t;
     if (text || count > FT_ONNX_KNOWN) return FT_OK;
     ft_onnx_number *known = ft__arena_array(arena, count + 1, sizeof *known);
-    if (!known) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!known) return ft__no_memory(err);
     for (size_t i = 0; i < count; i++)
         known[i] = floats ? of_real(list ? (double)a->floats[i] : a->f) : of_whole(list ? a->ints[i] : a->i);
     t->known = known;

@@ -256,7 +256,7 @@ static void find_main_float(ft_onnx *o)
 ft_status ft__onnx_weights(ft_onnx *o, ft_error *err)
 {
     uint8_t *uses = ft__arena_alloc(o->arena, (size_t)o->value_count + 1);
-    if (!uses) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!uses) return ft__no_memory(err);
     find_uses(o, uses);
     for (int32_t i = 0; i < o->value_count; i++)
         if (o->values[i].tensor) o->values[i].weight = is_weight(&o->values[i], (use)uses[i]);

@@ -110,7 +110,7 @@ static ft_status put(trimmer *t, const void *bytes, size_t count)
         size_t room = t->room ? 2 * t->room : (size_t)64 << 10;
         while (room < t->length + count) room *= 2;
         uint8_t *wider = realloc(t->out, room);
-        if (!wider) return ft__fail(t->err, FT_E_MEMORY, "out of memory");
+        if (!wider) return ft__no_memory(t->err);
         t->out = wider;
         t->room = room;
     }
@@ -200,7 +200,7 @@ ft_status ft__onnx_trim(const uint8_t *file, size_t length, ft_arena *arena, con
     if (copy && t.length) memcpy(copy, t.out, t.length);
     free(t.out);
     if (status != FT_OK) return status;
-    if (!copy) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!copy) return ft__no_memory(err);
     *out = copy;
     *out_length = t.length;
     return FT_OK;

@@ -75,7 +75,7 @@ static const ft_onnx_word *known_word(const ft_onnx *o, const char *word)
 static ft_status keep(ft_onnx *o, ft_onnx_word word, ft_error *err)
 {
     if (!o->words) o->words = ft__arena_array(o->arena, MOST_WORDS, sizeof *o->words);
-    if (!o->words) return ft__fail(err, FT_E_MEMORY, "out of memory");
+    if (!o->words) return ft__no_memory(err);
     if (o->word_count == MOST_WORDS)
         return ft__fail(err, FT_E_RANGE, "more than %d sizes of its inputs are free", MOST_WORDS);
     o->words[o->word_count++] = word;
@@ -94,7 +94,7 @@ static ft_status settle(ft_onnx *o, ft_onnx_value *v, int axis, ft_error *err)
     if (!s->word) {
         snprintf(name, sizeof name, "axis %d of %.*s", axis + 1, (int)ft__utf8_cut(v->name, 80), v->name);
         s->word = ft__arena_copy(o->arena, name, strlen(name));
-        if (!s->word) return ft__fail(err, FT_E_MEMORY, "out of memory");
+        if (!s->word) return ft__no_memory(err);
         if (!by_place(v, axis, &found.meaning, &found.size)) found = (ft_onnx_word){.meaning = FT_ONNX_CONSTANT};
     } else if (!by_word(s->word, &found.meaning, &found.size) && !by_place(v, axis, &found.meaning, &found.size)) {
         found = (ft_onnx_word){.meaning = FT_ONNX_CONSTANT};

@@ -168,7 +168,7 @@ static ft_status check_lines(const json_t *document, const char *path, const ft_
         add_name(complaints, b.family, b.variant, b.gpu);
         ft__text_add(complaints, ": the budget names it, and nothing was measured\n");
     }
-    return complaints->failed ? ft__fail(err, FT_E_MEMORY, "out of memory") : FT_OK;
+    return complaints->failed ? ft__no_memory(err) : FT_OK;
 }
 
 ft_status ft__budget_check(const char *path, const ft_accuracy_table *table, bool all, ft_text *complaints,
