@@ -24,7 +24,7 @@ typedef struct crowd {
 static void one_event(ft_timeline *t, const ft_event *e, double start, double end)
 {
     const ft_graph *g = t->rank.g;
-    char title[160] = "";
+    char title[176] = "";
     double ms[4] = {0};
     bool words = !t->dry && !t->plain;
     if (e->lane == FT_LANE_HOST) {
