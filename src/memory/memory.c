@@ -128,11 +128,18 @@ static void page_out(ft_memory *m)
     m->peak_bytes = fmin(m->peak_bytes, m->reserved_bytes);
 }
 
+/* The model's own number of a layer: a backward pass goes through them from the last to the first. -1: the block is one. */
+static int64_t layer_of(const ft_block *block, int64_t iteration)
+{
+    if (block->repeat < 2) return -1;
+    return block->mirror >= 0 ? block->repeat - 1 - iteration : iteration;
+}
+
 static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
                             const ft_memory_share *share, ft_memory *out, ft_memory_curve *curve, ft_error *err)
 {
     if (curve) *curve = (ft_memory_curve){0};
-    *out = (ft_memory){.peak_block = "", .peak_node = "", .remedy = ""};
+    *out = (ft_memory){.peak_block = "", .peak_node = "", .peak_layer = -1, .remedy = ""};
     ft_sweep s = {
         .g = g, .work = work, .share = share, .peak_block = -1, .peak_node = -1, .peak_total = -1, .curve = curve};
     s.compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
@@ -200,7 +207,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
         out->peak_phase = g->nodes[s.peak_node].phase;
         out->peak_node = g->nodes[s.peak_node].name ? g->nodes[s.peak_node].name : "";
         out->peak_block = g->blocks[s.peak_block].name ? g->blocks[s.peak_block].name : "";
-        out->peak_iteration = (double)s.peak_iteration;
+        out->peak_layer = layer_of(&g->blocks[s.peak_block], s.peak_iteration);
     }
     return FT_OK;
 }

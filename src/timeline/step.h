@@ -35,7 +35,7 @@ typedef struct ft_memory {
     double chance_fits;  /* of a peak within the device */
     ft_phase peak_phase; /* when the peak happens, and where */
     const char *peak_block, *peak_node;
-    double peak_iteration;
+    int64_t peak_layer; /* of a block that repeats, as the model counts them from 0; -1 */
     const char *remedy; /* when it does not fit: the smallest change that makes it fit; "" */
 } ft_memory;
 

@@ -12,7 +12,7 @@ void ft__add_peak_place(ft_text *out, const ft_step_view *v)
     const char *block = m->peak_block ? m->peak_block : "", *node = m->peak_node ? m->peak_node : "";
     ft__text_add(out, ft__phase_name(m->peak_phase));
     if (*block) ft__text_addf(out, " %s", block);
-    if (m->peak_iteration > 0) ft__text_addf(out, " %.0f", m->peak_iteration);
+    if (*block && m->peak_layer >= 0) ft__text_addf(out, " %" PRId64, m->peak_layer);
     if (*node) ft__text_addf(out, ", %s", node);
 }
 
