@@ -46,160 +46,98 @@ static int64_t modulo(int64_t a, int64_t b)
     return m && (m < 0) != (b < 0) ? m + b : m; /* Python's, as the standard says */
 }
 
-/* One element; false for an operator that is not computed with. Whole numbers wrap, as they do in the standard. */
-static bool compute(const char *op, bool floats, const ft_onnx_number *x, int count, ft_onnx_number *y)
+/* One element of each operator, of its operands' elements. Whole numbers wrap, as they do in the standard; `floats`: the
+ * first operand has a floating type. */
+typedef ft_onnx_number number;
+#define ELEMENT(name, value)                                      \
+    static number name(number a, number b, number c, bool floats) \
+    {                                                             \
+        (void)a, (void)b, (void)c, (void)floats;                  \
+        return value;                                             \
+    }
+#define BITS(k) ((uint64_t)(k).i)
+#define COMPARED(op) whole(floats ? a.f op b.f : a.i op b.i)
+ELEMENT(add, of(floats, a.f + b.f, BITS(a) + BITS(b)))
+ELEMENT(sub, of(floats, a.f - b.f, BITS(a) - BITS(b)))
+/* clang-format off: it takes the product for a declaration */
+ELEMENT(mul, of(floats, a.f *b.f, BITS(a) * BITS(b)))
+/* clang-format on */
+ELEMENT(quotient, floats ? real(a.f / b.f) : whole(divided(a.i, b.i)))
+ELEMENT(rest, floats ? real(fmod(a.f, b.f)) : whole(modulo(a.i, b.i)))
+ELEMENT(power, real(pow(a.f, b.f)))
+ELEMENT(equal, whole(floats ? fabs(a.f - b.f) <= 0 : a.i == b.i))
+ELEMENT(less, COMPARED(<))
+ELEMENT(less_or_equal, COMPARED(<=))
+ELEMENT(greater, COMPARED(>))
+ELEMENT(greater_or_equal, COMPARED(>=))
+ELEMENT(both, whole(a.i != 0 && b.i != 0))
+ELEMENT(either, whole(a.i != 0 || b.i != 0))
+ELEMENT(one_of, whole(!a.i != !b.i))
+ELEMENT(where, a.i ? b : c)
+ELEMENT(least, floats ? real(fmin(a.f, b.f)) : whole(a.i < b.i ? a.i : b.i))
+ELEMENT(most, floats ? real(fmax(a.f, b.f)) : whole(a.i > b.i ? a.i : b.i))
+ELEMENT(not, whole(!a.i))
+ELEMENT(negative, of(floats, -a.f, 0 - BITS(a)))
+ELEMENT(absolute, of(floats, fabs(a.f), a.i < 0 ? 0 - BITS(a) : BITS(a)))
+ELEMENT(root, real(sqrt(a.f)))
+ELEMENT(reciprocal, real(1 / a.f))
+ELEMENT(exponential, real(exp(a.f)))
+ELEMENT(logarithm, real(log(a.f)))
+ELEMENT(lower, real(floor(a.f)))
+ELEMENT(upper, real(ceil(a.f)))
+ELEMENT(rounded, real(nearbyint(a.f)))
+ELEMENT(same, a)
+ELEMENT(sign, floats ? real((a.f > 0) - (a.f < 0)) : whole((a.i > 0) - (a.i < 0)))
+#undef COMPARED
+#undef BITS
+#undef ELEMENT
+
+typedef struct element_op {
+    const char *name;
+    int fewest; /* operands; Min and Max of one are that one */
+    int most;
+    number (*of)(number a, number b, number c, bool floats);
+} element_op;
+
+static const element_op ELEMENT_OPS[] = {
+    {"Add", 2, 2, add},
+    {"Sub", 2, 2, sub},
+    {"Mul", 2, 2, mul},
+    {"Div", 2, 2, quotient},
+    {"Mod", 2, 2, rest},
+    {"Pow", 2, 2, power},
+    {"Equal", 2, 2, equal},
+    {"Less", 2, 2, less},
+    {"LessOrEqual", 2, 2, less_or_equal},
+    {"Greater", 2, 2, greater},
+    {"GreaterOrEqual", 2, 2, greater_or_equal},
+    {"And", 2, 2, both},
+    {"Or", 2, 2, either},
+    {"Xor", 2, 2, one_of},
+    {"Where", 3, 3, where},
+    {"Min", 1, 2, least},
+    {"Max", 1, 2, most},
+    {"Not", 1, 1, not },
+    {"Neg", 1, 1, negative},
+    {"Abs", 1, 1, absolute},
+    {"Sqrt", 1, 1, root},
+    {"Reciprocal", 1, 1, reciprocal},
+    {"Exp", 1, 1, exponential},
+    {"Log", 1, 1, logarithm},
+    {"Floor", 1, 1, lower},
+    {"Ceil", 1, 1, upper},
+    {"Round", 1, 1, rounded},
+    {"Identity", 1, 1, same},
+    {"Sign", 1, 1, sign},
+};
+
+/* NULL for an operator that is not computed with. */
+static const element_op *element_op_of(const char *name, int count)
 {
-    ft_onnx_number a = x[0], b = count > 1 ? x[1] : x[0];
-    uint64_t ai = (uint64_t)a.i, bi = (uint64_t)b.i;
-#define IF(name) if (!strcmp(op, name))
-    IF("Add")
-    {
-        *y = of(floats, a.f + b.f, ai + bi);
-        return count > 1;
-    }
-    IF("Sub")
-    {
-        *y = of(floats, a.f - b.f, ai - bi);
-        return count > 1;
-    }
-    IF("Mul")
-    {
-        *y = of(floats, a.f * b.f, ai * bi);
-        return count > 1;
-    }
-    IF("Div")
-    {
-        *y = floats ? real(a.f / b.f) : whole(divided(a.i, b.i));
-        return count > 1;
-    }
-    IF("Mod")
-    {
-        *y = floats ? real(fmod(a.f, b.f)) : whole(modulo(a.i, b.i));
-        return count > 1;
-    }
-    IF("Pow")
-    {
-        *y = real(pow(a.f, b.f));
-        return count > 1;
-    }
-    IF("Equal")
-    {
-        *y = whole(floats ? fabs(a.f - b.f) <= 0 : a.i == b.i);
-        return count > 1;
-    }
-    IF("Less")
-    {
-        *y = whole(floats ? a.f < b.f : a.i < b.i);
-        return count > 1;
-    }
-    IF("LessOrEqual")
-    {
-        *y = whole(floats ? a.f <= b.f : a.i <= b.i);
-        return count > 1;
-    }
-    IF("Greater")
-    {
-        *y = whole(floats ? a.f > b.f : a.i > b.i);
-        return count > 1;
-    }
-    IF("GreaterOrEqual")
-    {
-        *y = whole(floats ? a.f >= b.f : a.i >= b.i);
-        return count > 1;
-    }
-    IF("And")
-    {
-        *y = whole(a.i && b.i);
-        return count > 1;
-    }
-    IF("Or")
-    {
-        *y = whole(a.i || b.i);
-        return count > 1;
-    }
-    IF("Xor")
-    {
-        *y = whole(!a.i != !b.i);
-        return count > 1;
-    }
-    IF("Where")
-    {
-        *y = count > 2 ? (a.i ? x[1] : x[2]) : a;
-        return count > 2;
-    }
-    IF("Min")
-    {
-        *y = floats ? real(fmin(a.f, b.f)) : whole(a.i < b.i ? a.i : b.i);
-        return count <= 2;
-    }
-    IF("Max")
-    {
-        *y = floats ? real(fmax(a.f, b.f)) : whole(a.i > b.i ? a.i : b.i);
-        return count <= 2;
-    }
-    if (count != 1) return false;
-    IF("Not")
-    {
-        *y = whole(!a.i);
-        return true;
-    }
-    IF("Neg")
-    {
-        *y = of(floats, -a.f, 0 - ai);
-        return true;
-    }
-    IF("Abs")
-    {
-        *y = of(floats, fabs(a.f), a.i < 0 ? 0 - ai : ai);
-        return true;
-    }
-    IF("Sqrt")
-    {
-        *y = real(sqrt(a.f));
-        return true;
-    }
-    IF("Reciprocal")
-    {
-        *y = real(1 / a.f);
-        return true;
-    }
-    IF("Exp")
-    {
-        *y = real(exp(a.f));
-        return true;
-    }
-    IF("Log")
-    {
-        *y = real(log(a.f));
-        return true;
-    }
-    IF("Floor")
-    {
-        *y = real(floor(a.f));
-        return true;
-    }
-    IF("Ceil")
-    {
-        *y = real(ceil(a.f));
-        return true;
-    }
-    IF("Round")
-    {
-        *y = real(nearbyint(a.f));
-        return true;
-    }
-    IF("Identity")
-    {
-        *y = a;
-        return true;
-    }
-    IF("Sign")
-    {
-        *y = floats ? real((a.f > 0) - (a.f < 0)) : whole((a.i > 0) - (a.i < 0));
-        return true;
-    }
-#undef IF
-    return false;
+    for (size_t i = 0; i < sizeof ELEMENT_OPS / sizeof *ELEMENT_OPS; i++)
+        if (!strcmp(ELEMENT_OPS[i].name, name))
+            return count >= ELEMENT_OPS[i].fewest && count <= ELEMENT_OPS[i].most ? &ELEMENT_OPS[i] : NULL;
+    return NULL;
 }
 
 size_t ft__onnx_met(const ft_onnx_item *x, const ft_onnx_item *y, size_t index)
@@ -218,21 +156,19 @@ size_t ft__onnx_met(const ft_onnx_item *x, const ft_onnx_item *y, size_t index)
 
 bool ft__onnx_fold(ft_onnx_run *r, ft_onnx_item *y)
 {
-    ft_onnx_number x[3], probe;
     int count = r->at->in_count;
     if (!y || ft__onnx_failed(r) || count < 1 || count > 3 || !ft__onnx_all_known(r)) return false;
     const ft_onnx_item *in[3] = {0};
     for (int k = 0; k < count; k++)
         if (!(in[k] = ft__onnx_optional(r, k))) return false;
-    bool floats = ft__onnx_type_floats(in[0]->type);
-    memset(x, 0, sizeof x);
-    if (*r->at->domain || !compute(r->at->op, floats, x, count, &probe)) return false;
-    ft_onnx_number *out = ft__onnx_room(r, y);
+    const element_op *op = *r->at->domain ? NULL : element_op_of(r->at->op, count);
+    ft_onnx_number *out = op ? ft__onnx_room(r, y) : NULL;
     if (!out) return false;
-    bool whole_result = !ft__onnx_type_floats(y->type);
+    bool floats = ft__onnx_type_floats(in[0]->type), whole_result = !ft__onnx_type_floats(y->type);
     for (size_t i = 0; i < (size_t)ft__onnx_count(y); i++) {
-        for (int k = 0; k < count; k++) x[k] = in[k]->known[ft__onnx_met(in[k], y, i)];
-        compute(r->at->op, floats, x, count, &out[i]);
+        ft_onnx_number x[3];
+        for (int k = 0; k < 3; k++) x[k] = k < count ? in[k]->known[ft__onnx_met(in[k], y, i)] : x[0];
+        out[i] = op->of(x[0], x[1], x[2], floats);
         if (whole_result) out[i].f = (double)out[i].i;
     }
     return true;
