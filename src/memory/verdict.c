@@ -5,7 +5,8 @@
  * holds little beyond its peak. So a step whose reserve is there `fits`; one whose peak alone may be there is `tight`:
  * it runs with retries of the allocator, or with expandable segments; and only what the peak exceeds by more than
  * forecasts of peaks err is `no`. The chance is that of a peak within the room, errors taken as normal in the
- * logarithm. */
+ * logarithm. Weights and optimizer states are counted, not forecast: where they alone exceed the room, there is no
+ * chance. */
 #include "memory/verdict.h"
 
 #include <math.h>
@@ -18,10 +19,10 @@ void ft__judge(ft_memory *m)
 {
     const double room = m->capacity_bytes - m->context_bytes;
     m->chance_fits = 0;
-    if (room > 0 && m->peak_bytes > 0)
-        m->chance_fits = 0.5 * erfc(-log(room / m->peak_bytes) / (FT_K_RESIDENT_PEAK_SPREAD * sqrt(2.0)));
-    else if (room > 0)
-        m->chance_fits = 1;
+    if (room > 0 && m->weights_bytes + m->optimizer_bytes <= room)
+        m->chance_fits = m->peak_bytes > 0
+                             ? 0.5 * erfc(-log(room / m->peak_bytes) / (FT_K_RESIDENT_PEAK_SPREAD * sqrt(2.0)))
+                             : 1;
     m->verdict = m->reserved_bytes <= room                      ? FT_FIT_YES
                  : m->chance_fits >= FT_K_RESIDENT_LEAST_CHANCE ? FT_FIT_TIGHT
                                                                 : FT_FIT_NO;

@@ -121,6 +121,16 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
     ft__add_gib(&b, v->step->memory.capacity_bytes);
     if (r->gpus > 1) ft__text_add(&b, " on each GPU");
     ft__line(out, style, "weights", &a, b.at);
+    const double lacks = r->weights_bytes - v->step->memory.capacity_bytes;
+    if (lacks > 0) {
+        ft__text_empty(&a);
+        ft__text_empty(&b);
+        ft__text_add(&a, "no");
+        ft__text_add(&b, "short of ");
+        ft__add_gib(&b, lacks);
+        ft__text_addf(&b, " GiB%s for the weights alone", r->gpus > 1 ? " on each GPU" : "");
+        ft__line(out, style, "fits", &a, b.at);
+    }
     if (r->kv_bytes_per_token > 0) {
         ft__text_empty(&a);
         ft__text_empty(&b);
