@@ -317,6 +317,7 @@ typedef struct ft_arch {
     bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products; of its last */
     bool tower_split;     /* queries, keys and values by products of their own: siglip, clip, pixtral */
     bool tower_masked;    /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
+    bool tower_pictures;  /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
     /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */

@@ -5,11 +5,49 @@
 #include "graph/emit.h"
 #include "model/mixers.h"
 #include "model/relative.h"
+#include "model/vision.h"
 
 static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
 {
-    bool rms = m->arch->tower_rms;
-    return ft__part_norm(m, at, x, rms ? FT_RMSNORM : FT_LAYERNORM, !rms);
+    return m->arch->tower_rms ? ft__part_norm(m, at, x, FT_RMSNORM, false) : ft__vision_norm(m, at, x, true);
+}
+
+/* Patches of a convolution over whole pictures that nothing joins to a class token or to other pictures stay as it left
+ * them, channels first, for all layers (siglip, idefics3); a carry comes in contiguous. */
+static ft_ref as_left(ft_maker *m, ft_ref x)
+{
+    const ft_arch *a = m->arch;
+    bool left = a->tower_pictures && !a->tower_class && !a->tower_masked && m->work->images > 0;
+    if (left && m->b.status == FT_OK && x != FT_NONE) m->b.g->tensors[x].strided = m->b.g->tensors[x].permuted = true;
+    return x;
+}
+
+/* A convolution where the model is given pictures, a product where it is given patches one after the other. */
+static ft_ref patches(ft_maker *m)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t channels = a->tower_channels > 0 ? a->tower_channels : 3,
+            frames = a->tower_frames > 0 ? a->tower_frames : 1, size = a->tower_patch, tokens = m->batch * m->q_len;
+    int64_t high = m->work->image_height / size, wide = m->work->image_width / size;
+    ft_bias bias = a->tower_patch_bias ? FT_BIAS : FT_NO_BIAS;
+    if (!a->tower_pictures || m->work->images < 1 || high * wide != m->q_len) {
+        ft_ref pixels = ft__input(b, tokens, channels * frames * size * size, ft_dtype_bytes(b->stored));
+        return ft__linear(b, FT_AT(PATCH_EMBED), pixels, a->tower_hidden, bias, FT_WHOLE);
+    }
+    ft_conv_shape s = {.n = m->batch,
+                       .c = channels,
+                       .h = high * size,
+                       .w = wide * size,
+                       .k = a->tower_hidden,
+                       .r = size,
+                       .s = size,
+                       .stride = size,
+                       .groups = 1};
+    ft_ref pixels = ft__input(b, m->batch * channels, s.h * s.w, ft_dtype_bytes(b->stored));
+    ft_ref x = ft__vision_conv(m, FT_AT(PATCH_EMBED), pixels, &s, bias);
+    x = ft__view(b, x, tokens, a->tower_hidden, !b->channels_last); /* flatten(2).transpose(1, 2) */
+    return a->tower_class || a->tower_masked ? ft__contiguous(b, FT_AT(PATCH_EMBED), x) : x;
 }
 
 /* x cos + rotate_half(x) sin; Qwen's towers raise x for it, Pixtral's do not. */
@@ -145,13 +183,8 @@ static ft_ref tower(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t channels = a->tower_channels > 0 ? a->tower_channels : 3,
-            frames = a->tower_frames > 0 ? a->tower_frames : 1;
-    int64_t patch = channels * frames * a->tower_patch * a->tower_patch, tokens = m->batch * m->q_len;
     ft__block_open(b, FT_BLOCK(VISION_EMBED), 1, FT_NONE);
-    ft_ref pixels = ft__input(b, tokens, patch, ft_dtype_bytes(b->stored));
-    ft_ref x = ft__linear(b, FT_AT(PATCH_EMBED), pixels, a->tower_hidden, a->tower_patch_bias ? FT_BIAS : FT_NO_BIAS,
-                          FT_WHOLE);
+    ft_ref x = patches(m);
     if (a->tower_class) ft__parameter(b, "class_token", 1, a->tower_hidden);
     int64_t edge = a->tower_patch > 0 ? a->tower_size / a->tower_patch : 0, rows = a->tower_positions;
     if (rows == 1) rows = edge * edge + (a->tower_class ? 1 : 0);
@@ -161,9 +194,9 @@ static ft_ref tower(ft_maker *m)
     m->cos = ft__buffer(b, m->q_len, 1, 4);
     if (a->tower_first_norm) x = norm(m, FT_AT(EMBED_NORM), x);
     x = ft__block_close(b, x);
-    x = ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->tower_layers, x);
+    x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->tower_layers, x));
     x = ft__block_close(b, layer(m, x));
-    x = ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x);
+    x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x));
     if (a->tower_end_norm) x = norm(m, FT_AT(NORM), x);
     if (a->tower_pool_head) pooled(m, x);
     ft_ref out = a->step_count > 0 ? ft__part_project(m, x) : project(m, x, a->tower_merge_norm_wide);
