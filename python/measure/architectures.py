@@ -55,7 +55,23 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
         flat = torch.randn(count, rows * columns, 3 * patch * patch, dtype=low)
         factor = config.downsample_factor
         return {"pixel_values": flat, "spatial_shapes": shapes, "pixel_attention_mask": seen}, rows * columns // factor**2
+    if kind in ("paddleocr_vl", "kimi_k25", "video_llama_3", "ernie4_5_vl_moe"):  # the same, without frames
+        grid = torch.tensor([[1, rows, columns]] * count)
+        flat = torch.randn(count * rows * columns, 3, patch, patch, dtype=low)
+        if kind == "video_llama_3":  # pictures are not merged
+            return {"pixel_values": flat.flatten(1), "image_grid_thw": grid, "image_merge_sizes": torch.ones(count, dtype=torch.long)}, rows * columns
+        return {"pixel_values": flat.flatten(1) if kind == "ernie4_5_vl_moe" else flat, "image_grid_thw": grid}, rows * columns // 4
+    if kind == "gemma4":
+        places = torch.stack(torch.meshgrid(torch.arange(columns), torch.arange(rows), indexing="xy"), -1).view(1, -1, 2)
+        flat = torch.rand(count, rows * columns, 3 * patch * patch, dtype=low)
+        return {"pixel_values": flat, "image_position_ids": places.repeat(count, 1, 1)}, rows * columns // eye.pooling_kernel_size**2
     picture = torch.randn(count, 3, height, width, dtype=low)
+    if kind in ("blip-2", "instructblip"):
+        return {"pixel_values": picture}, config.num_query_tokens
+    if kind == "kosmos-2":
+        return {"pixel_values": picture}, config.latent_query_num
+    if kind == "aria":
+        return {"pixel_values": picture}, config.projector_patch_to_query_dict[rows * columns]
     if kind in ("mistral3", "lighton_ocr"):
         sizes = torch.tensor([[height, width]] * count)
         return {"pixel_values": picture, "image_sizes": sizes}, rows * columns // config.spatial_merge_size**2
@@ -86,10 +102,17 @@ def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
         return {"input_ids": tokens}
     height, width = (int(edge) for edge in case["image_size"].split("x"))
     seen, each = pixels(config, batch * images, height, width)
-    place = getattr(config, "image_token_id", None) or config.image_token_index
+    place = getattr(config, "image_token_id", None) or getattr(config, "image_token_index", 4)
     tokens = torch.cat([torch.full((batch, images * each), place), tokens], dim=1)
     out = {"input_ids": tokens, **seen}
-    if "image_grid_thw" in seen:  # which tokens are pictures': positions are counted by it
+    if config.model_type == "kosmos-2":
+        out["image_embeds_position_mask"] = (tokens == place).long()
+    if config.model_type == "instructblip":
+        out["qformer_input_ids"] = tokens[:, -32:]
+    if config.model_type == "qwen2_5_omni_thinker":
+        out["attention_mask"] = torch.ones_like(tokens)
+        return out
+    if "image_grid_thw" in seen or config.model_type == "gemma4":  # which tokens are pictures': positions are counted by it
         out["mm_token_type_ids"] = (tokens == place).int()
     if config.model_type in ("paligemma", "gemma3"):
         out["token_type_ids"] = torch.zeros_like(tokens)
