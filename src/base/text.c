@@ -178,18 +178,24 @@ FT_UNTRACED static int cost(char c) { return separates(c) ? SEPARATOR : STEP; }
 
 FT_UNTRACED static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
 {
-    int rows[3][LONGEST_NAME + 1];
+    int rows[3][LONGEST_NAME + 1], costs[LONGEST_NAME];
+    unsigned char folded[LONGEST_NAME];
     int *before = rows[0], *last = rows[1], *row = rows[2];
     last[0] = 0;
-    for (size_t j = 1; j <= b_length; j++) last[j] = last[j - 1] + cost(b[j - 1]);
+    for (size_t j = 0; j < b_length; j++) {
+        folded[j] = fold(b[j]);
+        costs[j] = cost(b[j]);
+        last[j + 1] = last[j] + costs[j];
+    }
     for (size_t i = 1; i <= a_length; i++) {
-        row[0] = last[0] + cost(a[i - 1]);
+        unsigned char letter = fold(a[i - 1]), earlier = i > 1 ? fold(a[i - 2]) : 0;
+        int removed = cost(a[i - 1]);
+        row[0] = last[0] + removed;
         for (size_t j = 1; j <= b_length; j++) {
-            bool same = fold(a[i - 1]) == fold(b[j - 1]);
-            int best = last[j - 1] + (same ? 0 : STEP);
-            if (last[j] + cost(a[i - 1]) < best) best = last[j] + cost(a[i - 1]);
-            if (row[j - 1] + cost(b[j - 1]) < best) best = row[j - 1] + cost(b[j - 1]);
-            bool swapped = i > 1 && j > 1 && fold(a[i - 1]) == fold(b[j - 2]) && fold(a[i - 2]) == fold(b[j - 1]);
+            int best = last[j - 1] + (letter == folded[j - 1] ? 0 : STEP);
+            if (last[j] + removed < best) best = last[j] + removed;
+            if (row[j - 1] + costs[j - 1] < best) best = row[j - 1] + costs[j - 1];
+            bool swapped = i > 1 && j > 1 && letter == folded[j - 2] && earlier == folded[j - 1];
             if (swapped && before[j - 2] + STEP < best) best = before[j - 2] + STEP;
             row[j] = best;
         }
@@ -199,6 +205,13 @@ FT_UNTRACED static int distance(const char *a, size_t a_length, const char *b, s
         row = spare;
     }
     return last[b_length];
+}
+
+FT_UNTRACED static int letters(const char *text, size_t length)
+{
+    int count = 0;
+    for (size_t i = 0; i < length; i++) count += !separates(text[i]);
+    return count;
 }
 
 int ft__edits(const char *a, size_t length, const char *b)
@@ -238,20 +251,22 @@ const char *ft__nearest(const char *wanted, const char *const *names, size_t cou
     size_t length = strlen(wanted);
     if (length == 0 || length > LONGEST_NAME) return NULL;
     int limit = STEP * (length < 3 ? 1 : (int)(length + 2) / 3);
-    int best = limit + 1;
+    int best = limit + 1, wanted_letters = letters(wanted, length);
     bool best_begins = false;
     const char *nearest = NULL;
     for (size_t i = 0; i < count; i++) {
         size_t name_length = strlen(names[i]);
         if (name_length > LONGEST_NAME) continue;
-        int steps = distance(wanted, length, names[i], name_length);
+        /* A letter more or less is a step at the least: most names are out of reach by their length alone. */
+        bool near = STEP * abs(wanted_letters - letters(names[i], name_length)) <= limit;
+        int steps = near ? distance(wanted, length, names[i], name_length) : limit + 1;
         /* A one-letter name shares nothing with a one-letter wish but its length. */
         if (steps >= STEP * (int)(length > name_length ? length : name_length)) steps = limit + 1;
         bool begins = length >= 2 && steps > SEPARATOR && begins_with(names[i], wanted, length);
         if (begins && steps > STEP) steps = STEP;
         if (!begins && steps > 2 * STEP && length >= 5) {
-            int near = distance_to_beginning(wanted, length, names[i], name_length);
-            if (near <= STEP * (int)length / 5 && near + STEP < steps) steps = near + STEP, begins = true;
+            int slip = distance_to_beginning(wanted, length, names[i], name_length);
+            if (slip <= STEP * (int)length / 5 && slip + STEP < steps) steps = slip + STEP, begins = true;
         }
         bool equal = steps == best && nearest;
         bool better = steps < best || (equal && begins && !best_begins) ||
