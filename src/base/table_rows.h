@@ -5,7 +5,7 @@
 
 #include "base/table.h"
 
-enum { FT_TABLE_BUFFER = 128 * 1024 };
+enum { FT_TABLE_BUFFER = 32 * 1024 }; /* as large as the window that inflating looks back over */
 
 /* One row: cells one after another, each NUL-terminated. Offsets, as the text moves when it grows. */
 typedef struct ft_table_row {
