@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "device/gpu.h"
 #include "fuzz.h"
 #include "graph/operator.h"
@@ -94,9 +95,11 @@ static void read_and_ask(const void *bytes, size_t size, int number)
                 if (number < 0 || i == number || (d == 0 && i == (number + 1) % OPS)) check_forecast(&p, i, d);
         p.mode = FT_PREDICT_LINEAR;
         check_forecast(&p, number < 0 ? 0 : number, 0);
-        p.mode = FT_PREDICT_SCALING;
-        strcpy(p.scaling_from, "h100_sxm");
-        check_forecast(&p, number < 0 ? 0 : number, 1);
+        if (ft__hash(bytes, size, 1) % 8 == 0) { /* one in eight: half of the time went into reading its GPU's sheet */
+            p.mode = FT_PREDICT_SCALING;
+            strcpy(p.scaling_from, "h100_sxm");
+            check_forecast(&p, number < 0 ? 0 : number, 1);
+        }
     } else {
         FUZZ_CHECK(status == FT_E_FORMAT && err.code == status && err.message[0] && err.where[0]);
     }
