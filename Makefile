@@ -73,13 +73,15 @@ dist:
 	@scripts/tarball
 
 # Hours are shared by the targets, RUNS=10000000 are executions of each; what they find stays in build-clang/fuzz.
+# RECORD=tests/fuzz/record.tsv adds what was executed to the record behind SECURITY.md's table (scripts/fuzz_record write).
 HOURS ?= 1
 RUNS ?=
+RECORD ?=
 fuzz:
 	@scripts/setup test
 	@[ -f build-clang/build.ninja ] || CC=clang meson setup build-clang -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true >/dev/null
 	@ninja -C build-clang --quiet
-	@scripts/fuzz $(if $(RUNS),-n $(RUNS),-h $(HOURS)) build-clang
+	@scripts/fuzz $(if $(RUNS),-n $(RUNS),-h $(HOURS)) $(if $(RECORD),-r $(RECORD)) build-clang
 
 coverage:
 	@scripts/coverage
