@@ -28,7 +28,7 @@ static int run_cases(cli_asker *j, ft_exchange_case *cases, ft_scratch *scratch)
             ft__text_free(&out);
             return cli_asker_fail(j, &err);
         }
-        const char *warnings = ft__device_warnings(&scratch[i], cases[i].request.device);
+        const char *warnings = cases[i].request.warnings;
         if (!j->json) {
             cli_say_warnings(j->gpus[i], warnings);
             continue;

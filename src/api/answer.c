@@ -30,7 +30,7 @@ static ft_status answer_collective(const ft_context *ft, ft_scratch *scratch, co
     ft_comm c;
     FT_TRY(ft__collective_request_of(ft, scratch, document, &r, err));
     FT_TRY(ft__exchange_of(ft, scratch, &r, &c, err));
-    ft__answer_collective(out, id, &r, &c, ft__device_warnings(scratch, r.device));
+    ft__answer_collective(out, id, &r, &c, r.warnings);
     return FT_OK;
 }
 

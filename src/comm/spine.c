@@ -56,3 +56,12 @@ double ft__spine_slowdown(const ft_cluster *c, int tier, ft_collective op, bool 
     double edges = ceil(fmin(all, span) / leaf) > 2 ? 1.5 : 1; /* a tree's across a leaf's edge, in rings' bytes */
     return fmax(1, tree ? edges * flows / up : ceil(flows / up - 1e-9));
 }
+
+bool ft__spine_narrows(const ft_cluster *c)
+{
+    for (int t = 0; t < c->tiers; t++)
+        if (c->tier[t].fabric >= FT_INFINIBAND && c->tier[t].oversubscription > 1 &&
+            (double)ft__cluster_nodes_used(c) > under_leaf(c, t))
+            return true;
+    return false;
+}

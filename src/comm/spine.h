@@ -7,4 +7,6 @@
  * one node (or larger domain). `tree`: an all-reduce by NCCL's trees, not by rings. */
 double ft__spine_slowdown(const ft_cluster *c, int tier, ft_collective op, bool tree, const ft_group *group,
                           double local);
+/* Whether any can take longer: nodes hang on several leaves, with fewer cables above them than below. */
+bool ft__spine_narrows(const ft_cluster *c);
 #endif

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/collective.h"
+#include "request/effects.h"
 #include "request/keys.h"
 #include "request/tasks.h"
 #include "request/words.h"
@@ -62,6 +63,30 @@ static ft_status needed(const json_t *object, ft_key_id id, ft_error *err)
     return ft__fail_at(err, FT_E_MISSING, key, 0, 0, "\"%s\" is missing", key);
 }
 
+/* Engines have kernels of their own for sums within a node. */
+static void note_idle(const json_t *object, int64_t span, ft_collective_request *r)
+{
+    static const ft_key_id outside[] = {FT_KEY_ID_GPUS_PER_NODE,    FT_KEY_ID_INTERCONNECT, FT_KEY_ID_TOPOLOGY,
+                                        FT_KEY_ID_OVERSUBSCRIPTION, FT_KEY_ID_LEAF_NODES,   FT_KEY_ID_NETWORK};
+    const json_t *cluster = ft__key_get(object, FT_KEY_ID_EXCHANGE_CLUSTER);
+    bool sums = r->op == FT_COLLECTIVE_ALL_REDUCE, one_node = span <= r->cluster.gpus_per_node;
+    if (r->op != FT_COLLECTIVE_ALL_TO_ALL)
+        ft__idle_note(&r->idle, object, FT_KEY_ID_EXCHANGE_SKEW, "only all_to_all sends some ranks more than others");
+    if (!sums || !one_node)
+        ft__idle_note(&r->idle, object, FT_KEY_ID_EXCHANGE_ENGINE,
+                      sums ? "the ranks are in several nodes"
+                           : "engines have kernels of their own for all_reduce alone");
+    if (!json_is_object(cluster)) return;
+    json_int_t nodes = json_integer_value(ft__key_get(cluster, FT_KEY_ID_NODES));
+    if (nodes > (span + r->cluster.gpus_per_node - 1) / r->cluster.gpus_per_node)
+        ft__idle_note(&r->idle, cluster, FT_KEY_ID_NODES, "the ranks fill fewer nodes");
+    for (size_t i = 0; i < COUNT(outside); i++) {
+        bool given = ft__key_get(cluster, outside[i]) != NULL;
+        const char *why = given ? ft__network_idle(cluster, r->device, span, ft__keys[outside[i]].key) : NULL;
+        if (why) ft__idle_note(&r->idle, cluster, outside[i], why);
+    }
+}
+
 ft_status ft__collective_request_read(const json_t *object, ft_device_source find, void *source,
                                       ft_collective_request *out, ft_error *err)
 {
@@ -91,5 +116,7 @@ ft_status ft__collective_request_read(const json_t *object, ft_device_source fin
     if (span > FT_MOST_RANKS)
         return ft__fail_at(err, FT_E_RANGE, "stride", 0, 0, "%lld ranks %lld apart span more than %d GPUs",
                            (long long)out->group.size, (long long)out->group.stride, FT_MOST_RANKS);
-    return ft__cluster_read(ft__key_get(object, FT_KEY_ID_EXCHANGE_CLUSTER), out->device, span, &out->cluster, err);
+    FT_TRY(ft__cluster_read(ft__key_get(object, FT_KEY_ID_EXCHANGE_CLUSTER), out->device, span, &out->cluster, err));
+    note_idle(object, span, out);
+    return FT_OK;
 }

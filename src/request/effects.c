@@ -11,7 +11,6 @@
 #include "request/effects.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "request/effects_rules.h"
 
@@ -27,11 +26,7 @@ static bool repeats_default(const ft_effect_case *c, ft_key_id id)
     const ft_key_row *k = &ft__keys[id];
     const ft_said_value *v = &c->said->at[id];
     if (isnan(k->standard)) return false;
-    if (k->section == FT_SECTION_CLUSTER) {
-        const json_t *said = json_object_get(c->r->cluster, k->key);
-        if (k->type == FT_KEY_WORD) return json_is_string(said) && !strcmp(json_string_value(said), k->words[0]);
-        return json_number_value(said) == k->standard;
-    }
+    if (k->section == FT_SECTION_CLUSTER) return ft__repeats_default(id, ft__key_get(c->r->cluster, id));
     return k->type == FT_KEY_REAL ? v->real == k->standard : v->whole == (int64_t)k->standard;
 }
 

@@ -5,9 +5,12 @@
 #include <string.h>
 
 #include "comm/cluster.h"
+#include "comm/spine.h"
 #include "ranks/ranks.h"
+#include "request/effects.h"
 #include "request/effects_rules.h"
 #include "request/keys.h"
+#include "request/tasks.h"
 
 /* -- the axes ---------------------------------------------------------------------------------- */
 
@@ -103,34 +106,38 @@ static bool same_links(const ft_tier *a, const ft_tier *b)
 }
 
 /* The cluster as it would be without the key: where all ranks sit in one node of both, only its own links matter. */
-static const char *network(const ft_effect_case *c, const char *key)
+const char *ft__network_idle(const json_t *cluster, const ft_device *device, int64_t ranks, const char *key)
 {
-    if (joined(c)) return joined(c);
     const char *why = NULL;
     ft_cluster with, without;
-    json_t *rest = json_copy((json_t *)(uintptr_t)c->r->cluster); /* of its keys: the values are shared */
-    if (!rest || json_object_del(rest, key) != 0 ||
-        ft__cluster_read(c->r->cluster, c->r->device, c->ranks, &with, NULL) != FT_OK ||
-        ft__cluster_read(rest, c->r->device, c->ranks, &without, NULL) != FT_OK) {
+    json_t *rest = json_copy((json_t *)(uintptr_t)cluster); /* of its keys: the values are shared */
+    if (!rest || json_object_del(rest, key) != 0 || ft__cluster_read(cluster, device, ranks, &with, NULL) != FT_OK ||
+        ft__cluster_read(rest, device, ranks, &without, NULL) != FT_OK) {
         json_decref(rest); /* that something is wrong with it others say */
         return NULL;
     }
-    bool one_node = c->ranks <= with.gpus_per_node && c->ranks <= without.gpus_per_node;
+    bool narrows = ft__spine_narrows(&with) || ft__spine_narrows(&without);
+    bool switches = ft__among("topology oversubscription leaf_nodes", key) && !with.simulate;
+    bool one_node = ranks <= with.gpus_per_node && ranks <= without.gpus_per_node;
     bool usual = !strcmp(key, "gpus_per_node") && with.gpus_per_node == without.gpus_per_node; /* the default, said */
-    if (one_node && !usual && same_links(&with.tier[0], &without.tier[0])) why = "all ranks are in one node";
+    if (one_node && !usual && same_links(&with.tier[0], &without.tier[0]))
+        why = "all ranks are in one node";
+    else if (switches && !narrows)
+        why = "so few nodes meet no switch with fewer cables above than below";
     json_decref(rest);
     return why;
 }
 
+static const char *network(const ft_effect_case *c, const char *key)
+{
+    return joined(c) ? joined(c) : ft__network_idle(c->r->cluster, c->r->device, c->ranks, key);
+}
+
 static const char *per_node(const ft_effect_case *c) { return network(c, "gpus_per_node"); }
 static const char *interconnect(const ft_effect_case *c) { return network(c, "interconnect"); }
-static const char *switches(const ft_effect_case *c)
-{
-    const char *how = json_string_value(ft__key_get(c->r->cluster, FT_KEY_ID_NETWORK));
-    bool simulated = how && !strcmp(how, "simgrid");
-    if (joined(c)) return joined(c);
-    return simulated ? NULL : "a step's exchanges are formulas that know no switches; \"network\": \"simgrid\" does";
-}
+static const char *topology(const ft_effect_case *c) { return network(c, "topology"); }
+static const char *oversubscription(const ft_effect_case *c) { return network(c, "oversubscription"); }
+static const char *leaves(const ft_effect_case *c) { return network(c, "leaf_nodes"); }
 static const char *simulated(const ft_effect_case *c) { return network(c, "network"); }
 
 /* Nodes say how many there are; ranks fill the first of them. As many as are needed is the default. */
@@ -178,9 +185,9 @@ const ft_rule ft__ranks_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_NODES] = nodes,
     [FT_KEY_ID_GPUS_PER_NODE] = per_node,
     [FT_KEY_ID_INTERCONNECT] = interconnect,
-    [FT_KEY_ID_TOPOLOGY] = switches,
-    [FT_KEY_ID_OVERSUBSCRIPTION] = switches,
-    [FT_KEY_ID_LEAF_NODES] = switches,
+    [FT_KEY_ID_TOPOLOGY] = topology,
+    [FT_KEY_ID_OVERSUBSCRIPTION] = oversubscription,
+    [FT_KEY_ID_LEAF_NODES] = leaves,
     [FT_KEY_ID_NCCL] = joined,
     [FT_KEY_ID_NETWORK] = simulated,
     [FT_KEY_ID_TIERS] = joined,

@@ -6,6 +6,7 @@ ft_status ft__infer_request_read(const json_t *object, ft_infer_request *out, ft
     ft_said said;
     *out = (ft_infer_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_INFER, &out->base, &said, err));
+    ft__study_idle(FT_ASK_INFER, out->base, &out->idle);
     FT_TRY(ft__wholes_of(&said, FT_KEY_ID_INFER_BATCHES, "batch", out->batches, FT_INFER_SIDE, &out->batch_count, err));
     FT_TRY(ft__wholes_of(&said, FT_KEY_ID_INFER_SEQS, "seq", out->seqs, FT_INFER_SIDE, &out->seq_count, err));
     out->isl = ft__whole_of(&said, FT_KEY_ID_ISL);

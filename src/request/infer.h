@@ -1,6 +1,7 @@
 /* `"task": "infer"`: prefill and decode over batches and lengths. */
 #ifndef FT_REQUEST_INFER_H
 #define FT_REQUEST_INFER_H
+#include "request/idle.h"
 #include "request/study.h"
 
 enum { FT_INFER_SIDE = 8 };
@@ -14,6 +15,7 @@ typedef struct ft_infer_request {
     int64_t isl, osl;        /* tokens of a prompt and of its answer; 0: not asked */
     const json_t *engine;    /* a serving engine, whose steps these are; NULL: the framework's own */
     bool advice, techniques; /* the steps of the first batch and length with what to change */
+    ft_idle_list idle;
 } ft_infer_request;
 ft_status ft__infer_request_read(const json_t *object, ft_infer_request *out, ft_error *err);
 void ft__infer_request_free(ft_infer_request *r);

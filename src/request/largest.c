@@ -28,10 +28,17 @@ ft_status ft__largest_request_read(const json_t *object, ft_largest_request *out
         return ft__fail_at(err, FT_E_KEY, "parallel", 0, 0,
                            "\"largest\" lays its models out itself; say over how many \"gpus\"");
     FT_TRY(ft__study_read(object, FT_ASK_LARGEST, &out->base, &said, err));
+    ft__study_idle(FT_ASK_LARGEST, out->base, &out->idle);
     out->gpus = ft__whole_of(&said, FT_KEY_ID_LARGEST_GPUS);
     out->tokens = ft__real_of(&said, FT_KEY_ID_LARGEST_TOKENS);
     out->gpt = ft__word_of(&said, FT_KEY_ID_SHAPES) == 1;
     out->training = ft__word_of(&said, FT_KEY_ID_USE) == 0;
+    const ft_key_id cached[] = {FT_KEY_ID_CACHE, FT_KEY_ID_MODEL_KV_DTYPE}; /* would make "memory" that of decoding */
+    for (size_t i = 0; i < sizeof cached / sizeof *cached && out->training; i++) {
+        ft__idle_note(&out->idle, out->base, cached[i], "nothing is cached");
+        ft__key_drop(out->base, cached[i]);
+    }
+    if (!out->training) ft__idle_note(&out->idle, object, FT_KEY_ID_LARGEST_TOKENS, "nothing is trained");
     return set_defaults(out) ? FT_OK : ft__no_memory(err);
 }
 

@@ -3,15 +3,10 @@
 #define FT_REQUEST_MODEL_H
 #include "model/stack.h"
 #include "request/advice.h"
+#include "request/idle.h"
 #include "request/parallel.h"
 #include "request/request.h"
 #include "request/words.h"
-
-/* A key that was given and changes nothing. */
-typedef struct ft_idle_key {
-    ft_key_id key;
-    const char *why; /* static text */
-} ft_idle_key;
 
 typedef struct ft_model_request {
     ft_ask ask;             /* train, forward, prefill, decode or memory */

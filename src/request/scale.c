@@ -8,6 +8,7 @@ ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft
     ft_said said;
     *out = (ft_scale_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_SCALE, &out->base, &said, err));
+    ft__study_idle(FT_ASK_SCALE, out->base, &out->idle);
     FT_TRY(ft__said_read(object, FT_SECTION_MODEL, &said, err));
     FT_TRY(ft__said_inside(object, FT_SECTION_PARALLEL, "{\"tp\": 8}", &said, err));
     out->parallel = ft__key_get(object, FT_KEY_ID_PARALLEL);
@@ -18,6 +19,12 @@ ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft
     out->ep = ft__whole_of(&said, FT_KEY_ID_EP);
     out->zero = out->pp > 1 ? 1 : 3; /* a pipeline would gather for every micro-batch */
     if (ft__given(&said, FT_KEY_ID_ZERO)) out->zero = (int)ft__whole_of(&said, FT_KEY_ID_ZERO);
+    ft__idle_note(&out->idle, out->parallel, FT_KEY_ID_DP, "the curves go over data ranks");
+    ft__idle_note(&out->idle, out->parallel, FT_KEY_ID_GPUS, "\"gpus\" beside \"parallel\" ends the curves");
+    if (out->pp < 2) ft__idle_note(&out->idle, out->parallel, FT_KEY_ID_SCHEDULE, "\"pp\" is 1");
+    if (out->cp < 2) ft__idle_note(&out->idle, out->parallel, FT_KEY_ID_CP_KIND, "\"cp\" is 1");
+    if (out->cp < 2) ft__idle_note(&out->idle, out->parallel, FT_KEY_ID_ULYSSES, "\"cp\" is 1");
+    if (out->ep < 2) ft__idle_note(&out->idle, out->parallel, FT_KEY_ID_EXPERT_OVERLAP, "\"ep\" is 1");
     out->batch = ft__whole_of(&said, FT_KEY_ID_MICRO_BATCH);
     out->global = ft__whole_of(&said, FT_KEY_ID_GLOBAL_BATCH);
     out->gpus = ft__whole_of(&said, FT_KEY_ID_SCALE_GPUS);

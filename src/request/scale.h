@@ -1,6 +1,7 @@
 /* `"task": "scale"`: scaling rooflines and curves of a training step. */
 #ifndef FT_REQUEST_SCALE_H
 #define FT_REQUEST_SCALE_H
+#include "request/idle.h"
 #include "request/study.h"
 
 enum { FT_SCALE_MOST_GPUS = 1000000 };
@@ -15,6 +16,7 @@ typedef struct ft_scale_request {
     int64_t batch;       /* of one micro-batch */
     int64_t global;      /* sequences of a step; 0: left out */
     int64_t gpus, nodes; /* at the end of the curves; 0: left out */
+    ft_idle_list idle;
 } ft_scale_request;
 ft_status ft__scale_request_read(const json_t *object, ft_scale_request *out, ft_error *err);
 void ft__scale_request_free(ft_scale_request *r);

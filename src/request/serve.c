@@ -210,6 +210,22 @@ static ft_status check_load(const ft_serve_request *r, ft_error *err)
                        ways ? "several" : "none");
 }
 
+/* Keys of a load or of an engine that this one does not have. */
+static void note_idle(const json_t *object, ft_serve_request *r)
+{
+    const ft_said *said = &r->said;
+    bool one = ft__whole_of(said, FT_KEY_ID_REPLICAS) < 2 && r->prefill_workers < 2 && r->decode_workers < 2;
+    bool open = ft__given(said, FT_KEY_ID_RATE) || r->find == FT_FIND_RATE;
+    bool slo = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
+    ft__study_idle(FT_ASK_SERVE, r->base, &r->idle);
+    if (!open) ft__idle_note(&r->idle, object, FT_KEY_ID_BURSTINESS, "requests do not come at a \"rate\"");
+    if (one) ft__idle_note(&r->idle, object, FT_KEY_ID_ROUTING, "there is one engine");
+    if (ft__whole_of(said, FT_KEY_ID_ADAPTERS) < 1)
+        ft__idle_note(&r->idle, object, FT_KEY_ID_SERVED_RANK, "\"adapters\" is 0");
+    if (!slo && json_is_object(ft__key_get(object, FT_KEY_ID_SLO)))
+        ft__idle_note(&r->idle, ft__key_get(object, FT_KEY_ID_SLO), FT_KEY_ID_SLO_SHARE, "\"slo\" names no time");
+}
+
 ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
@@ -223,6 +239,7 @@ ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft
     FT_TRY(read_drafts(object, out, err));
     FT_TRY(read_disaggregated(object, out, err));
     FT_TRY(read_slo(object, out, err));
+    note_idle(object, out);
     return check_load(out, err);
 }
 

@@ -1,6 +1,7 @@
 /* `"task": "serve"`: requests over time on a serving engine. */
 #ifndef FT_REQUEST_SERVE_H
 #define FT_REQUEST_SERVE_H
+#include "request/idle.h"
 #include "request/keys.h"
 #include "request/study.h"
 
@@ -29,6 +30,7 @@ typedef struct ft_serve_request {
     ft_engine_layout prefill_layout;
     double slo_ttft_ms, slo_tpot_ms, slo_e2e_ms, slo_share; /* 0: none */
     ft_find find;
+    ft_idle_list idle;
 } ft_serve_request;
 ft_status ft__serve_request_read(const json_t *object, ft_serve_request *out, ft_error *err);
 void ft__serve_request_free(ft_serve_request *r);

@@ -178,8 +178,9 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     ft__text_add(&out->warnings, warnings);
     if (*warnings) ft__text_add(&out->warnings, "\n");
     if (*read.remark) ft__text_addf(&out->warnings, "%s\n", read.remark);
-    for (size_t i = 0; i < read.idle_count; i++)
-        ft__text_addf(&out->warnings, "\"%s\" has no effect: %s\n", ft__keys[read.idle[i].key].key, read.idle[i].why);
+    ft__idle_say(read.idle, read.idle_count, &out->warnings);
+    ft__idle_say(r->idle.at, r->idle.count, &out->warnings);
+    if (read.idle_count + r->idle.count > 0) ft__text_add(&out->warnings, "\n");
     return FT_OK;
 }
 

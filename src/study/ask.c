@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "request/tasks.h"
+
 ft_status ft__ask_set(ft_asker *a, ft_key_id key, json_t *value, ft_error *err)
 {
     return ft__key_set(a->object, key, value) ? FT_OK : ft__no_memory(err);
@@ -17,6 +19,12 @@ ft_status ft__ask_step(ft_asker *a, ft_step_view *out, ft_error *err)
 {
     ft_model_request request;
     FT_TRY(ft__model_request_of(a->ft, a->scratch, a->object, &request, err));
+    size_t kept = 0;
+    for (size_t i = 0; i < request.idle_count; i++)
+        if (!a->used || !ft__among(a->used, ft__keys[request.idle[i].key].key)) request.idle[kept++] = request.idle[i];
+    request.idle_count = kept;
+    for (size_t i = 0; i < a->idle->count && request.idle_count < FT_KEY_COUNT; i++)
+        request.idle[request.idle_count++] = a->idle->at[i];
     return ft__step_of(a->ft, a->scratch, &request, out, err);
 }
 

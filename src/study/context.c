@@ -245,6 +245,18 @@ const char *ft__device_warnings(const ft_scratch *scratch, const ft_device *devi
     return "";
 }
 
+ft_status ft__idle_warnings(ft_scratch *scratch, const ft_device *device, const ft_idle_list *idle, const char **out,
+                            ft_error *err)
+{
+    *out = ft__device_warnings(scratch, device);
+    if (idle->count == 0) return FT_OK;
+    ft__text_clear(&scratch->remarks);
+    ft__text_add(&scratch->remarks, *out);
+    ft__idle_say(idle->at, idle->count, &scratch->remarks);
+    *out = scratch->remarks.at;
+    return scratch->remarks.failed ? ft__no_memory(err) : FT_OK;
+}
+
 /* -- forecasts --------------------------------------------------------------------------------- */
 
 bool ft__forecast_sound(const ft_forecast *f)
@@ -268,8 +280,9 @@ ft_status ft__request_of(const ft_context *ft, ft_scratch *scratch, const json_t
 {
     ft_finder f = {ft, scratch};
     FT_TRY(ft__request_read(object, ft__find_device, &f, out, err));
-    out->warnings = ft__device_warnings(scratch, out->device);
-    return FT_OK;
+    ft_idle_list idle = {.count = 0};
+    ft__kernel_idle(object, &out->op, &idle);
+    return ft__idle_warnings(scratch, out->device, &idle, &out->warnings, err);
 }
 
 ft_status ft__forecast_of(const ft_context *ft, const ft_request *request, ft_forecast *out, ft_error *err)

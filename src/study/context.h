@@ -82,6 +82,9 @@ ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out
 ft_status ft__find_host(ft_scratch *scratch, const json_t *host, const ft_host **out, ft_error *err);
 ft_status ft__find_stack(void *source, const json_t *stack, const ft_stack **out, ft_error *err);
 const char *ft__device_warnings(const ft_scratch *scratch, const ft_device *device); /* "" for none */
+/* The same, then a line of every key that has no effect. */
+ft_status ft__idle_warnings(ft_scratch *scratch, const ft_device *device, const ft_idle_list *idle, const char **out,
+                            ft_error *err);
 
 double ft__context_quantile(const ft_context *ft);
 const ft_predictor *ft__context_predictor(const ft_context *ft);

@@ -27,7 +27,8 @@ ft_status ft__collective_request_of(const ft_context *ft, ft_scratch *scratch, c
                                     ft_collective_request *out, ft_error *err)
 {
     ft_finder f = {ft, scratch};
-    return ft__collective_request_read(object, ft__find_device, &f, out, err);
+    FT_TRY(ft__collective_request_read(object, ft__find_device, &f, out, err));
+    return ft__idle_warnings(scratch, out->device, &out->idle, &out->warnings, err);
 }
 
 ft_status ft__exchange_of(const ft_context *ft, ft_scratch *scratch, ft_collective_request *r, ft_comm *out,

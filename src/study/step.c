@@ -258,9 +258,7 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
         ft__text_addf(&s->remarks, "%san unknown architecture, read as %s", s->remarks.length ? "\n" : "",
                       r->arch->model_type);
     if (file) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->arch->warnings);
-    for (size_t i = 0; i < r->idle_count; i++)
-        ft__text_addf(&s->remarks, "%s\"%s\" has no effect: %s", s->remarks.length ? "\n" : "",
-                      ft__keys[r->idle[i].key].key, r->idle[i].why);
+    ft__idle_say(r->idle, r->idle_count, &s->remarks);
     if (s->remarks.failed) return ft__no_memory(err);
     *out = s->remarks.at;
     return FT_OK;

@@ -328,6 +328,10 @@ static void reasons_are_given(void **state)
     expect(ft, scratch, "{" LLAMA ",\"cluster\":{\"interconnect\":\"ib_ndr400\"}}",
            "\"interconnect\" has no effect: one GPU");
     expect(ft, scratch, "{" LLAMA ",\"cluster\":{\"oversubscription\":1}}", NULL);
+    expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"dp\":16},\"cluster\":{\"oversubscription\":8}}",
+           "\"oversubscription\" has no effect: so few nodes meet no switch with fewer cables above than below");
+    expect(ft, scratch,
+           "{" LLAMA ",\"parallel\":{\"dp\":64},\"cluster\":{\"topology\":\"fat_tree\",\"oversubscription\":8}}", NULL);
     expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"tp\":8,\"dp\":2},\"cluster\":{\"nodes\":2}}", NULL);
     expect(ft, scratch, "{\"task\":\"memory\"," LLAMA ",\"host\":\"h200_vm\"}",
            "\"host\" has no effect: \"memory\" has no times");

@@ -1,0 +1,78 @@
+/* effects_study.c: which keys of a step have no effect in a study of many steps, and which of a kernel's in one.
+ *
+ * A study takes every key of a step, and asks for steps with most of them. What the others ask for is a part of one
+ * step's answer (its kernels, its pictures), or what the study chooses itself (batches of a grid). They are taken out of
+ * what is asked, and said. tests/python/test_effects.py gives every key to every study and holds this against what
+ * the answers do. */
+#include <math.h>
+#include <string.h>
+
+#include "kernel/families.h"
+#include "kernel/family.h"
+#include "request/idle.h"
+#include "request/tasks.h"
+
+static const struct {
+    ft_ask task;
+    const char *keys; /* between blanks */
+    const char *why;
+} rows[] = {
+    {FT_ASK_INFER, "detail course pictures", "a grid of steps is answered with, none of them in detail"},
+    {FT_ASK_INFER, "global_batch", "the grid has batches of its own"},
+    {FT_ASK_LARGEST, "detail advice techniques course pictures", "a model is answered with, not its step in detail"},
+    {FT_ASK_SCALE, "detail advice techniques course pictures tokens",
+     "curves over GPUs are answered with, no step in detail"},
+    {FT_ASK_SERVE, "detail techniques pictures loader", "a load is answered with, no step in detail"},
+    {FT_ASK_SERVE, "batch global_batch seq", "the engine batches requests, whose lengths are \"isl\" and \"osl\""},
+    {FT_ASK_SERVE, "attention execution compile_scope host_us_per_op cache", "the engine's own"},
+};
+
+void ft__idle_say(const ft_idle_key *at, size_t count, ft_text *out)
+{
+    for (size_t i = 0; i < count; i++)
+        ft__text_addf(out, "%s\"%s\" has no effect: %s",
+                      out->length > 0 && out->at[out->length - 1] != '\n' ? "\n" : "", ft__keys[at[i].key].key,
+                      at[i].why);
+}
+
+bool ft__repeats_default(ft_key_id id, const json_t *value)
+{
+    const ft_key_row *k = &ft__keys[id];
+    if (isnan(k->standard)) return false;
+    if (json_is_string(value)) return k->words && !strcmp(json_string_value(value), k->words[(int)k->standard]);
+    if (json_is_boolean(value)) return json_is_true(value) == (k->standard != 0);
+    return json_is_number(value) && json_number_value(value) == k->standard;
+}
+
+void ft__idle_note(ft_idle_list *list, const json_t *home, ft_key_id id, const char *why)
+{
+    const json_t *value = ft__key_get(home, id);
+    if (value && !ft__repeats_default(id, value) && list->count < FT_IDLE_MOST)
+        list->at[list->count++] = (ft_idle_key){id, why};
+}
+
+void ft__study_idle(ft_ask task, json_t *base, ft_idle_list *list)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].task != task) continue;
+        for (int k = 0; k < FT_KEY_COUNT; k++) {
+            if (ft__keys[k].section != FT_SECTION_MODEL || !ft__among(rows[i].keys, ft__keys[k].key)) continue;
+            ft__idle_note(list, base, (ft_key_id)k, rows[i].why);
+            ft__key_drop(base, (ft_key_id)k);
+        }
+    }
+}
+
+void ft__kernel_idle(const json_t *object, const ft_op *op, ft_idle_list *list)
+{
+    int variant;
+    bool product = op->kind == FT_OP_GEMM;
+    if (product && ft__family_of(op, &variant) == &ft__gemm_tensor_family)
+        ft__idle_note(list, object, FT_KEY_ID_BIAS, "tensor cores' kernels add it as they write the product");
+    if (product && ft_dtype_bytes(op->dtype) >= 2)
+        ft__idle_note(list, object, FT_KEY_ID_QUANTIZED, "operands of this \"dtype\" are not quantised");
+    if (product && op->weights == FT_STORED_AS_COMPUTED)
+        ft__idle_note(list, object, FT_KEY_ID_WEIGHT_KERNEL, "no weights of few bits are widened");
+    if (op->kind == FT_OP_ATTENTION && op->u.attention.q_len == 1)
+        ft__idle_note(list, object, FT_KEY_ID_CAUSAL, "one query sees all keys");
+}

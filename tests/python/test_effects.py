@@ -1,0 +1,182 @@
+"""What has no effect is said: every key of every study, and thirty options at the three front ends.
+
+A study takes the keys of a step beside its own. Each is given here, with every word it has or a few numbers: where none of
+them changes the answer, a warning must say so, and where one does, none may. Steps themselves are tried in
+tests/unit/request_effects.c, against requests of many kinds.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import foretell
+import pytest
+from conftest import run
+
+LLAMA = {"model": "llama-3.2-1b", "gpu": "h100_sxm"}
+BASES: dict[str, list[dict[str, Any]]] = {
+    "kernel": [
+        {"op": "gemm", "m": 512, "n": 512, "k": 512, "gpu": "h100_sxm"},
+        {"op": "attention", "gpu": "h100_sxm", "batch": 2, "heads": 16, "q_len": 1, "kv_len": 1024, "head_dim": 64},
+    ],
+    "collective": [
+        {"op": "all_reduce", "ranks": 4, "bytes": 1e8, "gpu": "h100_sxm"},
+        {"op": "all_reduce", "ranks": 16, "bytes": 1e8, "gpu": "h100_sxm"},
+        {"op": "send_recv", "ranks": 2, "bytes": 1e8, "gpu": "l4"},
+    ],
+    "infer": [{**LLAMA, "batch": [1], "seq": [512]}, {"model": "resnet-50", "gpu": "h100_sxm", "batch": [1]}],
+    "largest": [{"gpu": "h100_sxm"}, {"gpu": "h100_sxm", "use": "infer"}],
+    "scale": [LLAMA],
+    "serve": [{**LLAMA, "isl": 128, "osl": 16, "concurrency": 4, "requests": 16}],
+}
+# Parts of an answer that repeat the request.
+ECHOES = ("warnings", "request", "parallel", "cluster", "stack", "understood")
+# Values that only happen to give the same answer: of parts that are one thing together, of a load that never waits, of a
+# model whose engine has no recipe and whose prompts fit into one iteration; a ResNet lies as it is asked to by default.
+HAPPEN = {
+    "serve": {"settings", "chunked_prefill", "scheduling"},
+    "infer": {"layout"},
+    "collective": {"cluster.gpus_per_node", "cluster.nodes"},  # a node of two or more for two ranks; as many as they fill
+    "largest": {"master_weights"},  # on, unless it is said otherwise
+}
+SECTIONS_AS_ONE = ("loader", "lora")  # warned of as a whole, or a part that needs another
+
+
+@pytest.fixture(scope="module")
+def schema(program: Path) -> dict[str, Any]:
+    return json.loads(run(program, "schema").stdout)["$defs"]
+
+
+def resolved(schema: dict[str, Any], part: dict[str, Any]) -> dict[str, Any]:
+    while "$ref" in part:
+        part = schema[part["$ref"].rsplit("/", 1)[1]]
+    return part
+
+
+def values(schema: dict[str, Any], part: dict[str, Any]) -> Iterator[Any]:
+    """Some that are not the default."""
+    part = resolved(schema, part)
+    for one in part.get("anyOf", []):
+        yield from values(schema, one)
+    kinds = part.get("type", [])
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    tried: list[Any] = []
+    if "enum" in part:
+        tried = part["enum"]
+    elif "boolean" in kinds:
+        tried = [True, False]
+    elif "integer" in kinds:
+        tried = [2, 3, 8]
+    elif "number" in kinds:
+        tried = [0.8, 2, 8]
+    elif "array" in kinds:
+        tried = [[value] for value in values(schema, part.get("items", {}))]
+    for value in tried:
+        inside = not isinstance(value, (int, float)) or part.get("minimum", 0) <= value <= part.get("maximum", 1e99)
+        if value != part.get("default") and inside:
+            yield value
+
+
+def trials(schema: dict[str, Any], task: str, base: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every key that the base leaves out, and every key of its sections, with the request that gives it."""
+    for key, part in schema["request." + task]["properties"].items():
+        if key in base or key in ("id", "task", *SECTIONS_AS_ONE):
+            continue
+        sections = [resolved(schema, one) for one in (part, *part.get("anyOf", []))]
+        section = next((one for one in sections if one.get("type") == "object" and "properties" in one), None)
+        if section is None:
+            for value in values(schema, part):
+                yield key, {**base, key: value}
+        else:
+            for inner, inner_part in section["properties"].items():
+                for value in values(schema, inner_part):
+                    yield f"{key}.{inner}", {**base, key: {inner: value}}
+
+
+def bare(answer: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in answer.items() if key not in ECHOES}
+
+
+@pytest.mark.parametrize("task", BASES)
+def test_studies_say_what_has_no_effect(schema: dict[str, Any], program: Path, task: str) -> None:
+    wrong = []
+    for base in BASES[task]:
+        base = {"task": task, **base}
+        asked = [("", base), *trials(schema, task, base)]
+        lines = run(program, "batch", "-j", "1", input="".join(json.dumps(each) + "\n" for _, each in asked)).stdout.splitlines()
+        answers = [json.loads(line) for line in lines]
+        assert answers[0]["ok"] and "warnings" not in answers[0], answers[0]
+        silent: dict[str, int] = {}
+        acting: set[str] = set()
+        for (key, _), answer in zip(asked[1:], answers[1:], strict=True):
+            if not answer["ok"]:
+                continue  # refused: said too
+            name = key.rsplit(".", 1)[-1]
+            warned = any(line.startswith(f'"{name}" has no effect: ') for line in answer.get("warnings", []))
+            same = bare(answer) == bare(answers[0])
+            if not same and warned:
+                wrong.append(f"{base}: {key} is warned of, and changes the answer")
+            silent[key] = silent.get(key, 0) + (same and not warned)
+            acting |= set() if same else {key}
+        wrong += [f"{base}: {key} changes nothing, and nothing is said"
+                  for key, count in silent.items() if count and key not in acting and key not in HAPPEN.get(task, ())]
+    assert not wrong, "\n".join(wrong)
+
+
+# -- thirty options, at the three front ends ----------------------------------------------------------------------------
+
+RESNET = {"model": "resnet-50", "gpu": "h100_sxm"}
+OPTIONS = [
+    (LLAMA, "--zero=3", {"parallel": {"zero": 3}}),
+    (LLAMA, "--sp", {"parallel": {"sp": True}}),
+    (LLAMA, "--schedule=gpipe", {"parallel": {"schedule": "gpipe"}}),
+    (LLAMA, "--no-overlap", {"parallel": {"overlap": False}}),
+    (LLAMA, "--tp-overlap", {"parallel": {"tp_overlap": True}}),
+    (LLAMA, "--deal=rest", {"parallel": {"deal": "rest"}}),
+    (LLAMA, "--cp-kind=ulysses", {"parallel": {"cp_kind": "ulysses"}}),
+    (LLAMA, "--etp=1", {"parallel": {"etp": 1}}),
+    (LLAMA, "--expert-skew=2", {"parallel": {"expert_skew": 2}}),
+    (LLAMA, "--expert-dispatch=once", {"parallel": {"expert_dispatch": "once"}}),
+    (LLAMA, "--expert-capacity=1.5", {"parallel": {"expert_capacity": 1.5}}),
+    (LLAMA, "--bucket-mib=100", {"parallel": {"bucket_mib": 100}}),
+    (LLAMA, "--reduce-dtype=fp32", {"parallel": {"reduce_dtype": "fp32"}}),
+    (LLAMA, "--gather-dtype=fp8", {"parallel": {"gather_dtype": "fp8"}}),
+    (LLAMA, "--gather=parameter", {"parallel": {"gather": "parameter"}}),
+    (LLAMA, "--interconnect=ib_ndr400", {"cluster": {"interconnect": "ib_ndr400"}}),
+    (LLAMA, "--gpus-per-node=4", {"cluster": {"gpus_per_node": 4}}),
+    (LLAMA, "--topology=fat_tree", {"cluster": {"topology": "fat_tree"}}),
+    (LLAMA, "--oversubscription=2", {"cluster": {"oversubscription": 2}}),
+    (LLAMA, "--nccl=2.20", {"cluster": {"nccl": "2.20"}}),
+    (LLAMA, "--layout=nchw", {"layout": "nchw"}),
+    (LLAMA, "--compile-scope=layers", {"compile_scope": "layers"}),
+    (LLAMA, "--fusions=plain", {"fusions": "plain"}),
+    ({**LLAMA, "execution": "fused"}, "--recompute-modules=moe", {"recompute_modules": ["moe"]}),
+    (LLAMA, "--recompute-layers=4", {"recompute_layers": 4}),
+    (LLAMA, "--host-gbps=20", {"host_gbps": 20}),
+    (LLAMA, "--rollout-tokens=128", {"rollout_tokens": 128}),
+    (RESNET, "--attention=eager", {"attention": "eager"}),
+    (RESNET, "--seq=512", {"seq": 512}),
+    (RESNET, "--loss=narrow", {"loss": "narrow"}),
+]
+
+
+@pytest.mark.parametrize(("base", "flag", "keys"), OPTIONS, ids=[flag for _, flag, _ in OPTIONS])
+def test_options_without_effect_are_said_at_every_front_end(
+    program: Path, base: dict[str, str], flag: str, keys: dict[str, Any]
+) -> None:
+    inner = next(iter(keys.values()))
+    name = next(iter(inner if isinstance(inner, dict) else keys))
+    flags = [f"--{key}={value}" for key, value in base.items() if key != "model"]
+    line = [program, "train", base["model"], *flags, "--advice", "none", flag]
+    start = f'"{name}" has no effect: '
+    shown = run(*line)
+    assert shown.returncode == 0 and f"{base['model']}: warning: {start}" in shown.stderr, shown.stderr
+    answered = json.loads(run(*line, "--json").stdout)
+    batched = json.loads(run(program, "batch", input=json.dumps({"task": "train", **base, **keys})).stdout)
+    step = foretell.train(**base, **keys)
+    for warnings in (answered["warnings"], batched["warnings"], step.warnings):
+        assert any(each.startswith(start) for each in warnings), warnings
+    assert f"warning: {start}" in str(step)
