@@ -12,6 +12,9 @@
  *
  * Units that are capped hide part of a slower kernel, as they do of products.
  *
+ * On matrix units for which no kernel was measured, the open kernel is what the physics would allow, and PyTorch's own
+ * choice is a library like the others: on AMD's it is compiled ahead of time from Triton (AOTriton).
+ *
  * Leaves out: versions of one library; which head widths each supports. */
 #include "kernel/attention_library.h"
 
@@ -25,15 +28,9 @@
 enum { LONG = 16384 }; /* tokens of the longest sequences that the libraries' authors publish */
 
 static const char *const names[FT_LIBRARY_COUNT] = {
-    [FT_LIBRARY_FLASH] = "flash",   [FT_LIBRARY_FLASH1] = "flash1", [FT_LIBRARY_FLASH2] = "flash2",
-    [FT_LIBRARY_FLASH3] = "flash3", [FT_LIBRARY_CUDNN] = "cudnn",   [FT_LIBRARY_XFORMERS] = "xformers",
-    [FT_LIBRARY_TRITON] = "triton"};
-
-bool ft__library_named(const ft_op *op)
-{
-    return op->kind == FT_OP_ATTENTION && op->u.attention.library > FT_LIBRARY_OPEN &&
-           op->u.attention.library < FT_LIBRARY_COUNT && op->u.attention.q_len > 1 && ft_dtype_bytes(op->dtype) <= 2;
-}
+    [FT_LIBRARY_OPEN] = "sdpa",         [FT_LIBRARY_FLASH] = "flash",   [FT_LIBRARY_FLASH1] = "flash1",
+    [FT_LIBRARY_FLASH2] = "flash2",     [FT_LIBRARY_FLASH3] = "flash3", [FT_LIBRARY_CUDNN] = "cudnn",
+    [FT_LIBRARY_XFORMERS] = "xformers", [FT_LIBRARY_TRITON] = "triton"};
 
 bool ft__library_longer(const ft_op *op, ft_op *longer)
 {
@@ -55,6 +52,14 @@ static const struct ft__k_attention_libraries *row_of(const ft_device *device, f
             !strcmp(ft__k_attention_libraries[i].units, units))
             return &ft__k_attention_libraries[i];
     return NULL;
+}
+
+bool ft__library_named(const ft_device *device, const ft_op *op)
+{
+    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len <= 1 || ft_dtype_bytes(op->dtype) > 2) return false;
+    ft_attention_library library = op->u.attention.library;
+    if (library == FT_LIBRARY_OPEN) return op->engine == FT_ENGINE_BARE && row_of(device, library);
+    return library > FT_LIBRARY_OPEN && library < FT_LIBRARY_COUNT;
 }
 
 /* A slower kernel on units that are capped: what it takes beyond the multiplications hides behind them. */
@@ -80,7 +85,7 @@ static double share_of(const ft_device *device, const ft_op *op)
 /* What dropout adds was measured beside kernels of the new units: it takes as long beside slower ones. */
 double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort)
 {
-    if (!ft__library_named(op) || device->matrix_issue != FT_ISSUE_TCGEN05 || !(effort > 1)) return effort;
+    if (!ft__library_named(device, op) || device->matrix_issue != FT_ISSUE_TCGEN05 || !(effort > 1)) return effort;
     return 1 + (effort - 1) * fmin(1, share_of(device, op));
 }
 

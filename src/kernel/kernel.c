@@ -203,7 +203,7 @@ ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, co
     if (same) settled.weights = FT_STORED_AS_COMPUTED;
     if (op->kind == FT_OP_MOE) settled.u.moe.backend = (int)ft__moe_backend(device, op);
     FT_TRY(forecast_whole(p, device, &settled, quantile, out, err));
-    if (!ft__library_named(op)) return FT_OK;
+    if (!ft__library_named(device, op)) return FT_OK;
     ft_op longer;
     ft_forecast steady = *out;
     if (ft__library_longer(op, &longer)) FT_TRY(forecast_whole(p, device, &longer, quantile, &steady, err));
