@@ -5,26 +5,18 @@
 // which other programs on the machine hardly change. Every movement asks for what was not asked before, and all pictures are in
 // sight. The screen's clock is switched off: at 60 frames a second what is ready waits for the next one, up to 16.7 ms more
 // (CLOCK=60 measures with it).
-import { spawn, spawnSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { extname, join, normalize, resolve } from 'node:path';
+import { spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { chromium, serve } from './start.mjs';
 
 const [given, foretell] = process.argv.slice(2), folder = resolve(given);
-const chromium = ['chromium', 'chromium-browser', 'google-chrome'].map(n => spawnSync('sh', ['-c', `command -v ${n}`], { encoding: 'utf8' }).stdout.trim()).find(Boolean);
 const playwright = await import('playwright-core').catch(() => null);
 if (!chromium || !playwright || !existsSync(join(folder, 'index.html'))) {
   console.log('the page: not measured (make web, scripts/setup test)');
   process.exit(0);
 }
-const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
-const server = createServer((asked, answer) => {
-  const file = join(folder, normalize(new URL(asked.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
-  if (!file.startsWith(folder) || !existsSync(file)) return void answer.writeHead(404).end();
-  answer.writeHead(200, { 'content-type': types[extname(file)] ?? 'application/octet-stream' });
-  answer.end(readFileSync(file));
-});
-await new Promise(done => server.listen(0, '127.0.0.1', done));
+const { server, origin: home } = await serve(folder);
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox', ...(process.env.CLOCK ? [] : ['--disable-gpu-vsync', '--disable-frame-rate-limit'])] });
 const movements = Number(process.env.MOVEMENTS ?? 48);
 
@@ -108,7 +100,7 @@ async function measure(origin, who) {
   console.log(`  processor time by part, ms of a movement: ${byPart(JSON.parse((await browser.stopTracing()).toString()), 18)}`);
   await context.close();
 }
-await measure(`http://127.0.0.1:${server.address().port}`, 'the page, answered in the browser');
+await measure(home, 'the page, answered in the browser');
 if (foretell) {
   const program = spawn(foretell, ['web', '--port', '0', '--page', folder], { stdio: ['ignore', 'pipe', 'ignore'] });
   const address = await new Promise(done => { let text = ''; program.stdout.on('data', d => { text += d; if (text.includes('\n')) done(text.split('\n')[0].trim().replace(/\/$/, '')); }); program.on('close', () => done('')); });

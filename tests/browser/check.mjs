@@ -6,22 +6,16 @@
 // with them is the layout (reference/layout.json: where sections begin and how high they are), because fonts differ
 // from machine to machine. --update writes both anew.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync, readdirSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync, readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath, pathToFileURL } from 'node:url';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
 import { axeScope, badLabels } from './labels.mjs';
+import { browserOrSkip, chromium, here, ok, tally } from './start.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url));
 const [foretell, update] = [process.argv[2], process.argv.includes('--update')];
-const skip = why => { console.log(`1..0 # SKIP ${why}`); process.exit(0); };
 
-const chromium = ['chromium', 'chromium-browser', 'google-chrome']
-  .map(name => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
-  .find(path => path);
-if (!chromium) skip('no chromium');
-if (!existsSync(join(here, 'node_modules/playwright-core'))) skip('run scripts/setup test first');
-const playwright = await import('playwright-core');
+const playwright = await browserOrSkip();
 const axe = readFileSync(join(here, 'node_modules/axe-core/axe.min.js'), 'utf8');
 
 const pages = {
@@ -57,11 +51,6 @@ const marks = {
   sweep: ['polyline.curve', 1], times: ['rect title', 4], memories: ['rect title', 6], fits: ['rect title', 4],
 };
 
-let number = 0, failed = 0;
-const ok = (fine, what, why = '') => {
-  console.log(`${fine ? 'ok' : 'not ok'} ${++number} - ${what}`);
-  if (!fine) { failed++; console.log(`# ${String(why).replaceAll('\n', '\n# ')}`); }
-};
 
 const folder = mkdtempSync(join(tmpdir(), 'foretell-browser-'));
 const expected = {}; // kernels that a roofline must show
@@ -176,5 +165,5 @@ for (const [what, sections] of Object.entries(before)) {
   ok(!moved.length, `${what}: laid out as in the reference`,
     moved.map(id => `${id}: ${now[id]} px, was ${sections[id]}`).join('\n'));
 }
-console.log(`1..${number}`);
-process.exit(failed ? 1 : 0);
+console.log(`1..${tally.said}`);
+process.exit(tally.failed ? 1 : 0);

@@ -9,44 +9,23 @@
 // `foretell web` serves it. How long painting and drawing took is printed, not judged.
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
-import { dirname, extname, join, normalize } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join, resolve } from 'node:path';
 import { axeScope, badLabels } from './labels.mjs';
 import { fromLibrary } from './pictures.mjs';
 import { fromReference } from './reference.mjs';
+import { browserOrSkip, chromium, here, ok, serve, skip, tally } from './start.mjs';
 import { config, views } from './views.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url));
 const [folder, foretell, update] = process.argv.slice(2);
-const skip = why => { console.log(`1..0 # SKIP ${why}`); process.exit(0); };
-const chromium = ['chromium', 'chromium-browser', 'google-chrome']
-  .map(name => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
-  .find(path => path);
-if (!chromium) skip('no chromium');
-if (!existsSync(join(here, 'node_modules/playwright-core'))) skip('run scripts/setup test first');
 if (!existsSync(join(folder, 'index.html')) || !existsSync(join(here, '../../web/node_modules'))) skip('run make web first');
-const playwright = await import('playwright-core');
+const playwright = await browserOrSkip();
 const axe = readFileSync(join(here, 'node_modules/axe-core/axe.min.js'), 'utf8');
 
-const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
 const policy = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; img-src 'self' data:; object-src 'none'; base-uri 'none'";
-const server = createServer((asked, answer) => {
-  const file = join(folder, normalize(new URL(asked.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
-  if (!file.startsWith(folder) || !existsSync(file)) return void answer.writeHead(404).end();
-  answer.writeHead(200, { 'content-type': types[extname(file)] ?? 'application/octet-stream', 'content-security-policy': policy });
-  answer.end(readFileSync(file));
-});
-await new Promise(done => server.listen(0, '127.0.0.1', done));
-const origin = `http://127.0.0.1:${server.address().port}`;
+const { server, origin } = await serve(resolve(folder), { 'content-security-policy': policy });
 
-let number = 0, failed = 0;
-const ok = (fine, what, why = '') => {
-  console.log(`${fine ? 'ok' : 'not ok'} ${++number} - ${what}`);
-  if (!fine) { failed++; console.log(`# ${String(why).replaceAll('\n', '\n# ')}`); }
-};
 const asks = request => JSON.parse(spawnSync(foretell, ['batch'], { input: `${JSON.stringify(request)}\n`, encoding: 'utf8' }).stdout);
 
 // Numbers for people (web/page/format.ts).
@@ -395,5 +374,5 @@ else {
 rmSync(files, { recursive: true });
 await browser.close();
 server.close();
-console.log(`1..${number}`);
-process.exit(failed ? 1 : 0);
+console.log(`1..${tally.said}`);
+process.exit(tally.failed ? 1 : 0);

@@ -2,22 +2,13 @@
 //
 // FOLDER holds what `make web` builds; INTO gets VIEW-WIDTH-THEME.png, whole pages, at 390, 1280 and 2560 pixels, light and
 // dark (SIZES and THEMES name fewer). Nothing is judged here: page.mjs does that.
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { extname, join, normalize, resolve } from 'node:path';
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { chromium, serve } from './start.mjs';
 import { views } from './views.mjs';
 
 const [given, into, ...only] = process.argv.slice(2), folder = resolve(given);
-const chromium = ['chromium', 'chromium-browser', 'google-chrome'].map(n => spawnSync('sh', ['-c', `command -v ${n}`], { encoding: 'utf8' }).stdout.trim()).find(Boolean);
-const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
-const server = createServer((asked, answer) => {
-  const file = join(folder, normalize(new URL(asked.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
-  if (!file.startsWith(folder) || !existsSync(file)) return void answer.writeHead(404).end();
-  answer.writeHead(200, { 'content-type': types[extname(file)] ?? 'application/octet-stream' });
-  answer.end(readFileSync(file));
-});
-await new Promise(done => server.listen(0, '127.0.0.1', done));
+const { server, origin } = await serve(folder);
 const playwright = await import('playwright-core');
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
 mkdirSync(into, { recursive: true });
@@ -28,7 +19,7 @@ for (const width of sizes) for (const theme of process.env.THEMES?.split(',') ??
   page.on('pageerror', error => console.log(error.stack ?? error.message));
   for (const [name, [hash, pictures, tables]] of Object.entries(views)) {
     if (only.length && !only.includes(name)) continue;
-    await page.goto(`http://127.0.0.1:${server.address().port}/${hash}`);
+    await page.goto(`${origin}/${hash}`);
     await page.waitForSelector('main.body h1', { timeout: 60000 });
     for (let i = 0, lacks = ' '; lacks && i < 300; i++) {
       lacks = await page.evaluate(([wanted, rows]) =>

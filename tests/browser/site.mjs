@@ -3,37 +3,14 @@
 // Served by a file server of its own and opened at a phone's, a desk's and a large screen's width. Every page must load
 // without a message, an error or a request to elsewhere, and none may be wider than its window; a search must find its
 // page, and formulas must be drawn. PICTURES is a folder that gets one picture of some pages at each width.
-import { spawnSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync } from 'node:fs';
-import { createServer } from 'node:http';
-import { dirname, extname, join, normalize } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { readdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { browserOrSkip, chromium, ok, serve, tally } from './start.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url));
 const [site, pictures] = process.argv.slice(2);
-const skip = why => { console.log(`1..0 # SKIP ${why}`); process.exit(0); };
-const chromium = ['chromium', 'chromium-browser', 'google-chrome']
-  .map(name => spawnSync('sh', ['-c', `command -v ${name}`], { encoding: 'utf8' }).stdout.trim())
-  .find(path => path);
-if (!chromium) skip('no chromium');
-if (!existsSync(join(here, 'node_modules/playwright-core'))) skip('run scripts/setup test first');
-const playwright = await import('playwright-core');
+const playwright = await browserOrSkip();
 
-let number = 0, failed = 0;
-const ok = (fine, what, why = '') => {
-  console.log(`${fine ? 'ok' : 'not ok'} ${++number} - ${what}`);
-  if (!fine) { failed++; console.log(`# ${String(why).replaceAll('\n', '\n# ')}`); }
-};
-
-const kinds = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.json': 'application/json',
-  '.png': 'image/png', '.svg': 'image/svg+xml' };
-const server = createServer((request, response) => {
-  const path = join(site, normalize(decodeURIComponent(new URL(request.url, 'http://x').pathname)).replace(/\/$/, '/index.html'));
-  if (!existsSync(path)) { response.writeHead(404).end(); return; }
-  response.writeHead(200, { 'Content-Type': kinds[extname(path)] ?? 'application/octet-stream' }).end(readFileSync(path));
-});
-await new Promise(resolve => server.listen(0, '127.0.0.1', resolve));
-const home = `http://127.0.0.1:${server.address().port}/`;
+const { server, origin } = await serve(resolve(site)), home = `${origin}/`;
 
 const names = readdirSync(site, { recursive: true }).map(String).filter(name => name.endsWith('.html') && name !== '404.html').sort();
 const seen = ['index.html', 'docs/tutorial.html', 'docs/interface.html', 'docs/models.html', 'docs/accuracy.html'];
@@ -73,5 +50,5 @@ for (const width of [390, 1280, 2560]) {
 }
 await browser.close();
 server.close();
-console.log(`1..${number}`);
-process.exit(failed ? 1 : 0);
+console.log(`1..${tally.said}`);
+process.exit(tally.failed ? 1 : 0);

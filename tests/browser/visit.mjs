@@ -3,27 +3,16 @@
 // FOLDER holds what `make web` builds. Its size on the wire; examples, and the bar that runs while the predictor comes slowly; a
 // config.json and a trace that are dropped; numbers that a click selects; then the server is stopped, and the page opens again and
 // answers what was not asked before.
-import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { dirname, extname, join, normalize, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join, resolve } from 'node:path';
 import { gzipSync } from 'node:zlib';
+import { asked as fileOf, browserOrSkip, chromium, here, listen, ok, skip, tally, typeOf } from './start.mjs';
 import { config } from './views.mjs';
 
-const here = dirname(fileURLToPath(import.meta.url)), folder = resolve(process.argv[2]);
-const skip = why => { console.log(`1..0 # SKIP ${why}`); process.exit(0); };
-const chromium = ['chromium', 'chromium-browser', 'google-chrome'].map(n => spawnSync('sh', ['-c', `command -v ${n}`], { encoding: 'utf8' }).stdout.trim()).find(Boolean);
-if (!chromium) skip('no chromium');
-if (!existsSync(join(here, 'node_modules/playwright-core'))) skip('run scripts/setup test first');
+const folder = resolve(process.argv[2]), playwright = await browserOrSkip();
 if (!existsSync(join(folder, 'index.html'))) skip('run make web first');
-const playwright = await import('playwright-core');
 
-let number = 0, failed = 0;
-const ok = (fine, what, why = '') => {
-  console.log(`${fine ? 'ok' : 'not ok'} ${++number} - ${what}`);
-  if (!fine) { failed++; console.log(`# ${String(why).replaceAll('\n', '\n# ')}`); }
-};
 const until = async (page, condition, given, most = 60000) => {
   for (const end = Date.now() + most; ; await new Promise(done => setTimeout(done, 20))) {
     const found = await page.evaluate(condition, given);
@@ -38,22 +27,20 @@ const packed = readdirSync(folder).reduce((sum, name) => {
 ok(packed < 5e6, 'all files together are under 5 MB on the wire', packed);
 
 // A plain file server; the predictor comes in five pieces, each when the test has let it go, however slow the machine is.
-const types = { '.html': 'text/html', '.css': 'text/css', '.js': 'text/javascript', '.svg': 'image/svg+xml', '.wasm': 'application/wasm' };
 let asked = 0, let_go = 0;
 const server = createServer(async (request, answer) => {
   asked++;
-  const file = join(folder, normalize(new URL(request.url, 'http://x').pathname).replace(/\/$/, '/index.html'));
-  if (!file.startsWith(folder) || !existsSync(file)) return void answer.writeHead(404).end();
+  const file = fileOf(folder, request);
+  if (!file) return void answer.writeHead(404).end();
   const bytes = readFileSync(file), pieces = file.endsWith('predictor.bin.gz') && !request.headers['cache-control'] ? 5 : 1;
-  answer.writeHead(200, { 'content-type': types[extname(file)] ?? 'application/octet-stream', 'content-length': bytes.length });
+  answer.writeHead(200, { 'content-type': typeOf(file), 'content-length': bytes.length });
   for (let at = 0, piece = Math.ceil(bytes.length / pieces), n = 1; at < bytes.length; at += piece, n++) {
     while (pieces > 1 && n > let_go) await new Promise(done => setTimeout(done, 5));
     answer.write(bytes.subarray(at, at + piece));
   }
   answer.end();
 });
-await new Promise(done => server.listen(0, '127.0.0.1', done));
-const origin = `http://127.0.0.1:${server.address().port}`;
+const { origin } = await listen(server);
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });
 const context = await browser.newContext({ viewport: { width: 1280, height: 900 } });
 context.setDefaultTimeout(120000);
@@ -104,6 +91,6 @@ await later.goto(`${origin}/#step?model=gpt2&gpu=a100_sxm_80gb&batch=3`);
 const opened = await later.waitForSelector('[data-card="roofline"] svg.picture circle.dot', { timeout: 60000 }).then(() => true, () => false);
 ok(opened && asked === 0, 'without a network the page opens and answers', asked);
 ok(!said.length, 'in silence', said.join('\n'));
-console.log(`1..${number}`);
+console.log(`1..${tally.said}`);
 await browser.close();
-process.exit(failed ? 1 : 0);
+process.exit(tally.failed ? 1 : 0);
