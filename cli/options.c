@@ -101,7 +101,8 @@ const cli_option cli_options[OPT_COUNT] = {
     FT_MODELS_KEYS(FLAG, PLAIN)
 #undef GROUP
 #define V(id, of, name, letter, kind, standard, commands, group, help) \
-    [OPT_##id] = {name, letter, CLI_##kind, NULL, standard, commands, CLI_##group, help, &ft__keys[FT_KEY_ID_##of]},
+    [OPT_##id] = {name,     letter,       CLI_##kind, CLI_##kind == CLI_GPU ? "GPU" : NULL, standard,             \
+                  commands, CLI_##group, help,        &ft__keys[FT_KEY_ID_##of]},
     CLI_VARIANT_LIST(V)
 #undef V
 #define X(id, name, letter, kind, argument, standard, commands, group, help) \
