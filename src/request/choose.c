@@ -220,6 +220,8 @@ static ft_status read_terms(const json_t *object, const ft_said *said, ft_choose
     if (ft__given(said, FT_KEY_ID_DEADLINE) && !(deadline_s > 0))
         return ft__fail_at(err, FT_E_RANGE, "deadline", 0, 0, "\"deadline\" must be later than the first step");
     out->budget_usd = ft__real_of(said, FT_KEY_ID_CHOOSE_BUDGET);
+    if (ft__given(said, FT_KEY_ID_CHOOSE_BUDGET) && !(out->budget_usd > 0))
+        return ft__fail_at(err, FT_E_RANGE, "budget", 0, 0, "\"budget\" must be more than nothing: no GPU is free");
     FT_TRY(read_words(object, "provider", out->provider, COUNT(out->provider), &out->provider_count, err));
     for (size_t i = 0; i < out->provider_count; i++) FT_TRY(ft__provider_check(out->provider[i], err));
     FT_TRY(read_prices(object, out, err));

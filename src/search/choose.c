@@ -215,6 +215,31 @@ static void warn_of_prices(ft_chosen *out)
                       oldest->instance, oldest->date);
 }
 
+/* A deadline that not even one step keeps, on whatever was asked for. */
+static void warn_of_deadline(ft_chosen *out)
+{
+    const ft_choice *first = NULL;
+    for (size_t i = 0; i < out->count; i++) {
+        const ft_choice *c = &out->choices[i];
+        if (c->planned && (!first || c->step_ms < first->step_ms)) first = c;
+    }
+    double deadline_s = out->asked->deadline_days * 86400;
+    if (!first || !(deadline_s > 0) || deadline_s * 1e3 >= first->step_ms) return;
+    ft__text_addf(&out->warnings,
+                  "%sthe deadline is before the first step: the shortest takes %.3g s, on %lld of \"%s\"",
+                  out->warnings.length ? "\n" : "", first->step_ms * 1e-3, (long long)first->gpus, first->gpu);
+}
+
+/* Every GPU's price is the request's own: nobody's offers are looked at. */
+static void warn_of_providers(ft_chosen *out)
+{
+    bool offered = !out->asked->provider_count || !out->count;
+    for (size_t i = 0; i < out->count && !offered; i++) offered = out->choices[i].own_usd < 0;
+    if (!offered)
+        ft__text_addf(&out->warnings, "%s\"provider\" has no effect: the prices of all GPUs are your own",
+                      out->warnings.length ? "\n" : "");
+}
+
 /* Nothing fits anywhere: the smallest cluster that would, of any of the kinds. */
 static ft_status find_least(const ft_context *ft, ft_scratch *scratch, ft_chosen *out, ft_error *err)
 {
@@ -257,6 +282,8 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     FT_TRY(decide(out, err));
     warn_of_prices(out);
     warn_of_strangers(out);
+    warn_of_deadline(out);
+    warn_of_providers(out);
     return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }
 
