@@ -44,6 +44,24 @@ static void heading(ft_text *out, const ft_style *style, const char *text)
     ft__text_add(out, "\n");
 }
 
+/* What an objective is called in sentences about it. */
+typedef struct goal_words {
+    const char *better; /* "none of the others can ..." */
+    const char *best;   /* "plan 2 is the ..." where something else changes, which changes times */
+    const char *behind; /* the heading of what the others lose */
+} goal_words;
+
+static const goal_words *words_of(const ft_plan *p)
+{
+    static const goal_words words[FT_GOAL_COUNT] = {
+        [FT_GOAL_TIME] = {"be faster", "best", "why the others are behind the first"},
+        [FT_GOAL_MEMORY] = {"hold less", "fastest", "what the others hold beyond the first, and where their time goes"},
+        [FT_GOAL_ENERGY] = {"draw less", "fastest", "what the others draw beyond the first, and where their time goes"},
+        [FT_GOAL_COST] = {"be faster", "best", "why the others are behind the first"},
+    };
+    return &words[p->search.asked->goal];
+}
+
 static void title(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     const ft_search *s = &p->search;
@@ -60,7 +78,9 @@ static void title(ft_text *out, const ft_style *style, const ft_plan *p)
                   s->request.dtype_name, s->asked->global, ft__times(style), s->request.work.seq, p->candidates,
                   p->too_large, p->forecasts);
     ft__add_figure(&t, p->search_ms * 1e-3, 2);
-    ft__text_addf(&t, " s%s", p->plan_count && p->proven ? "; none of the others can be faster than those shown" : "");
+    ft__text_add(&t, " s");
+    if (p->plan_count && p->proven)
+        ft__text_addf(&t, "; none of the others can %s than those shown", words_of(p)->better);
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
@@ -78,11 +98,12 @@ static void memory_cell(ft_columns *t, const ft_candidate *c)
 static bool plans(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     static const char *const head[] = {"",         "layout", "micro-batch", "recompute", "step",
-                                       "interval", "MFU",    "GiB",         "best"};
+                                       "interval", "MFU",    "GiB",         "best",      "energy"};
+    bool joules = p->search.asked->goal == FT_GOAL_ENERGY;
     ft_columns t;
-    ft__columns_init(&t, "rlrlrrrrr");
+    ft__columns_init(&t, joules ? "rlrlrrrrrr" : "rlrlrrrrr");
     t.drop = "fg";
-    for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&t, head[i]);
+    for (size_t i = 0; i < sizeof head / sizeof *head - !joules; i++) ft__cell_add(&t, head[i]);
     for (size_t i = 0; i < p->plan_count; i++) {
         const ft_candidate *c = &p->plans[i];
         ft__cell_addf(&t, "%zu", i + 1);
@@ -99,6 +120,7 @@ static bool plans(ft_text *out, const ft_style *style, const ft_plan *p)
         ft__add_percent(ft__cell(&t), c->mfu);
         memory_cell(&t, c);
         ft__add_percent(ft__cell(&t), c->chance);
+        if (joules) ft__add_si(ft__cell(&t), c->energy.joules * (double)p->search.asked->gpus, "J");
     }
     ft__text_add(out, "\n");
     bool printed = ft__columns_print(&t, out, style, 2, true);
@@ -110,7 +132,8 @@ static bool plans(ft_text *out, const ft_style *style, const ft_plan *p)
 static void ties(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     size_t near = 1;
-    while (near < p->plan_count && p->plans[near].step_ms < 1.01 * p->plans[0].step_ms) near++;
+    bool timed = p->search.asked->goal != FT_GOAL_MEMORY; /* what a layout holds is no matter of chance */
+    while (timed && near < p->plan_count && p->plans[near].step_ms < 1.01 * p->plans[0].step_ms) near++;
     ft_text t = {0};
     if (near > 1)
         ft__text_addf(&t,
@@ -125,23 +148,38 @@ static void ties(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__text_drop(&t, out);
 }
 
+/* By what the objective counts. */
+static void behind(ft_text *cell, const ft_plan *p, const ft_candidate *c)
+{
+    const ft_candidate *first = &p->plans[0];
+    switch (p->search.asked->goal) {
+    case FT_GOAL_MEMORY:
+        ft__add_gib(cell, ft__plan_held(c) - ft__plan_held(first));
+        ft__text_add(cell, " GiB");
+        break;
+    case FT_GOAL_ENERGY:
+        ft__add_si(cell, (c->energy.joules - first->energy.joules) * (double)p->search.asked->gpus, "J");
+        break;
+    default: ft__add_figure(cell, c->step_ms - first->step_ms, 3); ft__text_add(cell, " ms");
+    }
+}
+
 static bool why_not(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (p->plan_count < 2) return true;
-    heading(out, style, "why the others are behind the first");
+    bool timed = p->search.asked->goal == FT_GOAL_TIME || p->search.asked->goal == FT_GOAL_COST;
+    heading(out, style, words_of(p)->behind);
     ft_columns t;
     ft__columns_init(&t, "rrl");
     ft__cell_add(&t, "");
-    ft__cell_add(&t, "behind");
-    ft__cell_add(&t, "where");
+    ft__cell_add(&t, timed ? "behind" : "beyond");
+    ft__cell_add(&t, timed ? "where" : "step, ms");
     for (size_t i = 1; i < p->plan_count; i++) {
         ft_plan_cause causes[FT_PLAN_CAUSES];
         size_t count = ft__plan_causes(&p->plans[0], &p->plans[i], causes);
         ft__cell_addf(&t, "%zu", i + 1);
+        behind(ft__cell(&t), p, &p->plans[i]);
         ft_text *cell = ft__cell(&t);
-        ft__add_figure(cell, p->plans[i].step_ms - p->plans[0].step_ms, 3);
-        ft__text_add(cell, " ms");
-        cell = ft__cell(&t);
         for (size_t k = 0; k < count; k++) {
             ft__text_addf(cell, "%s%s %s", k ? ", " : "", causes[k].part, causes[k].change_ms > 0 ? "+" : "-");
             ft__add_figure(cell, fabs(causes[k].change_ms), 3);
@@ -236,11 +274,11 @@ static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
         ft__add_figure(&t, c->step_ms[0] * 1e-3, 4);
         ft__text_add(&t, " s");
         if (c->best) {
-            ft__text_addf(&t, ", and plan %zu is the best with ", c->best + 1);
+            ft__text_addf(&t, ", and plan %zu is the %s with ", c->best + 1, words_of(p)->best);
             ft__add_figure(&t, c->step_ms[c->best] * 1e-3, 4);
             ft__text_add(&t, " s");
         } else if (p->plan_count > 1) {
-            ft__text_add(&t, " and stays the best of these");
+            ft__text_addf(&t, " and stays the %s of these", words_of(p)->best);
         }
         ft__add_wrapped(out, style, t.at ? t.at : "");
         ft__text_drop(&t, out);
