@@ -85,23 +85,46 @@ void cli_ask_answered(ft_text *out, const json_t *request)
     ft__json_close(out);
 }
 
-void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)
+/* The flag that says what a request has at `path`; with `given`, one that the command line has. OPT_COUNT: none. */
+static int flag_of(const cli_args *args, const char *path, bool given)
 {
-    char path[64], flag[48];
-    const char *where = err->where;
-    if (!strcmp(where, operand_key) && args->operand_count) {
-        snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
-        return;
-    }
+    char own[64];
     for (int i = 0; i < OPT_COUNT; i++) {
         const cli_option *o = &cli_options[i];
         if (!(o->commands & args->command->bit) || !cli_option_asks(o)) continue;
+        if (given && !cli_has(args, (cli_option_id)i)) continue;
         const char *section = ft__section_name(o->key->section);
-        snprintf(path, sizeof path, "%s%s%s", section, *section ? "." : "", o->key->key);
-        if (strcmp(path, where) != 0) continue;
-        snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)i, flag));
+        snprintf(own, sizeof own, "%s%s%s", section, *section ? "." : "", o->key->key);
+        if (!strcmp(own, path)) return i;
+    }
+    return OPT_COUNT;
+}
+
+/* "search.tp" has no flag of its own: it came from --fix, or from --tp; "failures.rate" from --failures. Files have
+ * points in their names too: what stands before it must be a part of requests. */
+static int flag_around(const cli_args *args, const char *where)
+{
+    const char *dot = strrchr(where, '.');
+    char path[64];
+    if (!dot) return OPT_COUNT;
+    snprintf(path, sizeof path, "%.*s", (int)(dot - where), where);
+    int found = flag_of(args, path, false);
+    if (found == OPT_COUNT || cli_options[found].key->type != FT_KEY_SECTION) return OPT_COUNT;
+    if (cli_has(args, (cli_option_id)found)) return found;
+    snprintf(path, sizeof path, "parallel%s", dot);
+    return flag_of(args, path, true);
+}
+
+void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)
+{
+    char flag[48];
+    if (!strcmp(err->where, operand_key) && args->operand_count) {
+        snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
         return;
     }
+    int found = flag_of(args, err->where, false);
+    if (found == OPT_COUNT) found = flag_around(args, err->where);
+    if (found != OPT_COUNT) snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)found, flag));
 }
 
 int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err)

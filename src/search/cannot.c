@@ -3,7 +3,7 @@
  * Each degree that was asked for is left open in turn. Where layouts appear then, it was that one; the nearest of its
  * values is what works. Where no single one is to blame, all are left open and taken back one after the other, each that
  * cannot stay replaced by the nearest that can. The rule is what the checks of a layout say of the values as they were
- * asked for. */
+ * asked for. Where no degree was asked for, the nearest global batch and the nearest number of GPUs are looked for. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static const degree degrees[] = {
     {"batch", offsetof(ft_plan_request, batch), offsetof(ft_layout, batch)},
 };
 
-enum { DEGREES = sizeof degrees / sizeof *degrees };
+enum { DEGREES = sizeof degrees / sizeof *degrees, FARTHEST = 64 };
 
 static int64_t value_of(const ft_layout *l, const degree *d)
 {
@@ -103,6 +103,56 @@ static ft_status settle_all(const ft_search *s, ft_text *said, size_t *wrong, ft
     return FT_OK;
 }
 
+static ft_status has_layouts(const ft_search *s, const ft_plan_request *r, bool *any, ft_error *err)
+{
+    ft_search other = *s;
+    other.asked = r;
+    other.candidates = NULL;
+    other.candidate_count = other.candidate_room = 0;
+    ft_status status = ft__plan_layouts(&other, err);
+    *any = other.candidate_count > 0;
+    free(other.candidates);
+    return status;
+}
+
+/* The nearest to a number of the request (`of`: a member of `tried`) that has layouts, the lower of two; 0: none near. */
+static ft_status nearest_number(const ft_search *s, ft_plan_request *tried, int64_t *of, int64_t most, int64_t *nearest,
+                                ft_error *err)
+{
+    int64_t asked = *of;
+    bool any = false;
+    for (int64_t far = 1; far <= FARTHEST && !any; far++)
+        for (int side = -1; side <= 1 && !any; side += 2) {
+            *of = asked + side * far;
+            if (*of < 1 || *of > most) continue;
+            FT_TRY(has_layouts(s, tried, &any, err));
+            if (any) *nearest = *of;
+        }
+    *of = asked;
+    return FT_OK;
+}
+
+/* No degree is to blame: the GPUs and the global batch do not go together. */
+static ft_status numbers_cannot(const ft_search *s, ft_error *err)
+{
+    ft_plan_request tried = *s->asked;
+    int64_t global = 0, gpus = 0;
+    ft_text near = {0};
+    ft_status status = nearest_number(s, &tried, &tried.global, INT32_MAX, &global, err);
+    if (status == FT_OK) status = nearest_number(s, &tried, &tried.gpus, FT_MOST_RANKS, &gpus, err);
+    if (status != FT_OK) return status;
+    if (global) ft__text_addf(&near, "; a global batch of %lld would do", (long long)global);
+    if (gpus)
+        ft__text_addf(&near, "%s%lld GPUs%s", global ? ", or " : "; ", (long long)gpus, global ? "" : " would do");
+    status = ft__fail_at(err, FT_E_RANGE, "global_batch", 0, 0,
+                         "no layout of %lld GPUs takes a global batch of %lld as %s needs it: the data ranks, times a "
+                         "micro-batch, must divide it, and the degrees the model's heads and layers%s",
+                         (long long)s->asked->gpus, (long long)s->asked->global, s->framework->title,
+                         near.at && !near.failed ? near.at : "");
+    ft__text_free(&near);
+    return status;
+}
+
 ft_status ft__plan_cannot(const ft_search *s, ft_error *err)
 {
     for (size_t i = 0; i < DEGREES; i++) {
@@ -129,10 +179,7 @@ ft_status ft__plan_cannot(const ft_search *s, ft_error *err)
         status = ft__fail_at(err, FT_E_RANGE, "search", 0, 0, "no layout of %lld GPUs has %s",
                              (long long)s->asked->gpus, said.at);
     else if (status == FT_OK)
-        status = ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
-                             "no layout of %lld GPUs takes a global batch of %lld as %s needs it: the data ranks, "
-                             "times a micro-batch, must divide it, and the degrees the model's heads and layers",
-                             (long long)s->asked->gpus, (long long)s->asked->global, s->framework->title);
+        status = numbers_cannot(s, err);
     ft__text_free(&said);
     return status;
 }

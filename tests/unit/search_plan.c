@@ -294,6 +294,8 @@ static void what_cannot_be_says_why(void **state)
          "search",
          "no layout of 8 GPUs has tp 3: it does not divide the GPUs; 4 would do. pp 5: it does not divide the "
          "GPUs; 2 would do"},
+        {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":7,\"framework\":\"fsdp\"",
+         "global_batch", "a global batch of 8 would do, or 7 GPUs"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"offload\":[\"parameters\"]",
          "offload", "Megatron-Core does not keep that on the host"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"offload\":[\"activations\"],"
