@@ -59,6 +59,7 @@ static ft_status try_change(adviser *a, const ft_move *move, const ft_change *af
         .step_ms = step->step_ms,
         .memory_bytes = step->memory.peak_bytes - a->c->step->memory.peak_bytes,
         .short_bytes = fmax(step->memory.reserved_bytes + step->memory.context_bytes - step->memory.capacity_bytes, 0),
+        .verdict = step->memory.verdict,
         .fits = step->memory.fits,
         .exact = ft__move_exact(move, a->c->now)};
     out->low_ms = out->saves_ms - below;

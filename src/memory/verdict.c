@@ -14,6 +14,7 @@
 #include "memory/resident_constants.h"
 
 const char *const ft__fit_words[FT_FIT_COUNT] = {[FT_FIT_YES] = "fits", [FT_FIT_TIGHT] = "tight", [FT_FIT_NO] = "no"};
+const char *const ft__fit_answers[FT_FIT_COUNT] = {[FT_FIT_YES] = "yes", [FT_FIT_TIGHT] = "tight", [FT_FIT_NO] = "no"};
 
 void ft__judge(ft_memory *m)
 {

@@ -4,6 +4,8 @@
 #include "timeline/step.h"
 
 extern const char *const ft__fit_words[FT_FIT_COUNT];
+/* The answers to "does it fit?" */
+extern const char *const ft__fit_answers[FT_FIT_COUNT];
 /* From what is held and what the device has. */
 void ft__judge(ft_memory *m);
 #endif

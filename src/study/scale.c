@@ -39,6 +39,7 @@ void ft__scale_add(ft_scale_point *curve, size_t *count, int64_t gpus, int64_t d
                               .exposed_ms = step->comm_exposed_ms,
                               .bubble_ms = step->bubble_ms,
                               .peak_bytes = step->memory.peak_bytes,
+                              .verdict = step->memory.verdict,
                               .fits = step->memory.fits};
     point->efficiency = point->tokens_per_s / curve[0].tokens_per_s;
     ++*count;

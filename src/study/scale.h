@@ -30,7 +30,8 @@ typedef struct ft_scale_point {
     double tokens_per_s; /* per GPU */
     double efficiency;   /* to the fewest GPUs of the curve */
     double mfu, comm_ms, exposed_ms, bubble_ms, peak_bytes;
-    bool fits;
+    ft_fit verdict;
+    bool fits; /* the verdict is not no */
 } ft_scale_point;
 
 enum { FT_SCALE_KNEES = 5, FT_SCALE_DEGREES = 12, FT_SCALE_POINTS = 24 };

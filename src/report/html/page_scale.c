@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "memory/verdict.h"
 #include "report/html/page.h"
 #include "report/html/page_parts.h"
 #include "report/text/lines.h"
@@ -102,7 +103,7 @@ static void curve_table(ft_text *out, const char *label, const ft_scale *s, cons
         ft__page_table_figure(&t, p->exposed_ms, 3);
         if (bubbles) ft__page_table_figure(&t, p->bubble_ms, 3);
         ft__page_table_figure(&t, p->peak_bytes / 1073741824.0, 3);
-        ft__page_table_cell(&t, p->fits ? "yes" : "no");
+        ft__page_table_cell(&t, ft__fit_answers[p->verdict]);
     }
     ft__page_table_close(&t);
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory/verdict.h"
 #include "report/html/page.h"
 #include "report/text/lines.h"
 #include "report/text/step_screen.h"
@@ -65,7 +66,7 @@ static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
         ft__page_table_figure(&t, s->tokens_per_s, 4);
         percent_cell(&t, s->mfu);
         ft__page_table_figure(&t, s->memory.peak_bytes / 1073741824.0, 3);
-        ft__page_table_cell(&t, s->memory.fits ? "yes" : "no");
+        ft__page_table_cell(&t, ft__fit_answers[s->memory.verdict]);
         ft__page_table_cell(&t, ft__step_held_words(s));
     }
     ft__page_table_close(&t);

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "memory/verdict.h"
 #include "report/text/advice_words.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
@@ -41,7 +42,7 @@ static void advice_row(ft_columns *c, const ft_style *style, const ft_step_view 
     add_signed(range, a->high_ms, 3);
     ft__add_percent(ft__cell(c), a->saves_ms / v->step->step_ms);
     add_memory(ft__cell(c), a->memory_bytes);
-    if (fits) ft__cell_add(c, a->fits ? "yes" : "no");
+    if (fits) ft__cell_add(c, ft__fit_answers[a->verdict]);
 }
 
 static int room_of(const ft_style *style)
@@ -242,7 +243,7 @@ bool ft__screen_techniques(ft_text *out, const ft_style *style, const ft_step_vi
     ft__cell_add(&c, "");
     ft__add_gib(ft__cell(&c), v->step->memory.peak_bytes);
     ft__cell_add(&c, "");
-    ft__cell_add(&c, v->step->memory.fits ? "yes" : "no");
+    ft__cell_add(&c, ft__fit_answers[v->step->memory.verdict]);
     for (size_t i = 0; i < a->table_count; i++) {
         const ft_advice *x = &a->table[i];
         ft_text t = {0};
@@ -254,7 +255,7 @@ bool ft__screen_techniques(ft_text *out, const ft_style *style, const ft_step_vi
         ft__add_change(ft__cell(&c), -x->saves_ms / v->step->step_ms);
         ft__add_gib(ft__cell(&c), v->step->memory.peak_bytes + x->memory_bytes);
         ft__add_change(ft__cell(&c), x->memory_bytes / v->step->memory.peak_bytes);
-        ft__cell_add(&c, x->fits ? "yes" : "no");
+        ft__cell_add(&c, ft__fit_answers[x->verdict]);
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     if (a->closed_forms) ft__add_wrapped(out, style, ft__closed_remark);

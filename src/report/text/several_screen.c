@@ -1,5 +1,6 @@
 /* several_screen.c: inference, scaling, largest models on several kinds of GPU. */
 #include "report/text/several_screen.h"
+#include "memory/verdict.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -237,7 +238,7 @@ bool ft__screen_scales(ft_text *out, const ft_style *style, const ft_scale *cons
         const ft_scale *s = cases[g];
         const ft_scale_knee *knee = fsdp_of(s);
         double ways = ft__scale_crossing(s->tensor, s->tensor_count);
-        bool fits = s->weak_count && s->weak[s->weak_count - 1].fits;
+        ft_fit verdict = s->weak_count ? s->weak[s->weak_count - 1].verdict : FT_FIT_NO;
         ft__text_add_plain(ft__cell(&c), s->device.name);
         ft__cell_addf(&c, "%" PRId64, s->gpus);
         for (int k = 0; k < 2; k++) {
@@ -254,7 +255,7 @@ bool ft__screen_scales(ft_text *out, const ft_style *style, const ft_scale *cons
             ft__cell_add(&c, "-");
         add_end(&c, s->strong, s->strong_count);
         add_end(&c, s->weak, s->weak_count);
-        ft__cell_add(&c, fits ? "yes" : "no");
+        ft__cell_add(&c, ft__fit_answers[verdict]);
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);

@@ -4,6 +4,7 @@
  * at. Forty lines at most, fifty where a layout has its own, so that it stays on a screen.
  */
 #include "report/text/step_screen.h"
+#include "memory/verdict.h"
 #include "model/stack.h"
 #include "report/text/step_words.h"
 
@@ -209,10 +210,9 @@ void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m)
     ft_text a = {0}, b = {0};
     double need = m->reserved_bytes + m->context_bytes;
     static const ft_ink inks[] = {FT_INK_GREEN, FT_INK_YELLOW, FT_INK_RED};
-    static const char *const words[] = {"yes", "tight", "no"};
     bool roomy = m->verdict == FT_FIT_YES;
     ft__ink(&a, style, inks[m->verdict]);
-    ft__text_add(&a, words[m->verdict]);
+    ft__text_add(&a, ft__fit_answers[m->verdict]);
     ft__ink_end(&a, style);
     ft__add_gib(&b, fabs(m->capacity_bytes - need));
     ft__text_addf(&b, " GiB %s of ", roomy ? "left" : "short");

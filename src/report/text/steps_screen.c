@@ -1,6 +1,7 @@
 /* steps_screen.c: the same step on several GPUs, and days to train. */
 #include <math.h>
 
+#include "memory/verdict.h"
 #include "report/json/answer.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
@@ -30,7 +31,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
         ft__add_figure(ft__cell(&c), s->tokens_per_s, 4);
         ft__add_percent(ft__cell(&c), s->mfu);
         ft__add_gib(ft__cell(&c), s->memory.peak_bytes);
-        ft__cell_add(&c, s->memory.fits ? "yes" : "no");
+        ft__cell_add(&c, ft__fit_answers[s->memory.verdict]);
         ft__cell_add(&c, ft__held_by_bubble(s) ? "bubble" : ft_bound_name(s->bound));
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
