@@ -11,7 +11,7 @@ static const char *rule_of(const char *what)
         const char *what, *rule;
     } rules[] = {
         {"amax", "compare:xy sum:1 mul:1g div:32"}, {"prod", "div:yx mul:g1"},
-        {"norm", "div:gy mul:x1 masked_fill!:2"},   {"var", "sum:x sub:x1 mulu:g mul:23"},
+        {"norm", "div:xy masked_fill!:1y mul:g2"},  {"var", "sum:x sub:x1 mulu:g mul:23"},
         {"logsumexp", "sub:xy exp:1 mul:g2"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

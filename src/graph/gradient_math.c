@@ -258,11 +258,29 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
+/* What a norm was given, in rows: its gradient's kernel, like its own, reads nothing else, and what was kept is what the
+ * model handed on (PyTorch's layer_norm_backward_cuda makes its input contiguous). */
+static ft_ref in_rows(ft_tape *t, const ft_node *n, ft_ref x)
+{
+    const ft_tensor like = *T(x);
+    ft_node copy = ft__node_of(FT_DO_COPY, n->at);
+    ft__node_in(&copy, x);
+    ft_ref out = ft__node_out(&t->b, &copy, like.rows, like.cols, like.dtype, like.element_bytes);
+    if (out == FT_NONE) return x;
+    const bool gaps = like.gaps && !like.permuted;
+    copy.op = gaps ? ft__pointwise_kernel(t->b.g, "copy", copy.in, 1, T(out))
+                   : ft__row_kernel("transpose_copy", FT_PASS_FWD, like.rows, like.cols, like.dtype);
+    ft__emit(&t->b, &copy);
+    return out;
+}
+
 static void norm(ft_tape *t, const ft_node *n, ft_ref g)
 {
+    ft_ref x = ft__tape_saved(t, n->in[0]);
+    if (n->transposes && t->b.status == FT_OK) x = in_rows(t, n, x);
     ft_node back = ft__node_of(FT_DO_ROW, n->at);
     ft__node_in(&back, g);
-    ft__node_in(&back, ft__tape_saved(t, n->in[0]));
+    ft__node_in(&back, x);
     for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
     back.op = n->op;
     back.op.pass = FT_PASS_BWD;

@@ -136,7 +136,7 @@ typedef struct ft_node {
     bool spared;          /* what full recomputation keeps all the same: a policy by names (model/recompute_mask.c) */
     bool in_place;        /* out[0] is in[0]'s memory */
     bool keeps;           /* its gradient is handed what it read, though it does not look at it (torch.gather) */
-    bool transposes;      /* views: an axis moved, so that contiguous became strided or back */
+    bool transposes;      /* views: an axis moved, so that rows became strided or back; norms: x is put in rows */
     bool mean;            /* a reduction that divides: its gradient divides too */
     bool synced;          /* the host waits for its result (nonzero, item) */
     bool adds;            /* scattered elements are added to what is there; picked ones come back by atomics */

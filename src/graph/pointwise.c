@@ -43,7 +43,7 @@ static const ft_gradient gradients[] = {
     {"where", "where:gw", NULL, "where:gw"}, /* x, the condition, the other choice */
     {"maximum", "compare:xw where:g1", "compare:xw where:g1", NULL},
     {"minimum", "compare:xw where:g1", "compare:xw where:g1", NULL},
-    {"addcmul", "", "mul:gv", "mul:gw"},
+    {"addcmul", "", "mulu:v mul:g1", "mulu:w mul:g1"}, /* g * (the other * value), whatever the value */
     {"addcdiv", "", "div:gv", "mul:gw div:1v div:2v neg:3"},
     {"lerp", "mulu:g", "mulu:g", "sub:wx mul:g1"},
     {"abs", "neg:x mul:g1", NULL, NULL}, /* its sign */

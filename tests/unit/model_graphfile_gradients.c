@@ -79,6 +79,7 @@ static void reductions(void **state)
     assert_true(help_count(g, FT_BACKWARD, "compare") == 1 && help_count(g, FT_BACKWARD, "sum_cols") == 1);
     g = BACK("{'op':'norm','in':'t','out':'y'}");
     assert_true(help_count(g, FT_BACKWARD, "masked_fill") == 1 && help_count(g, FT_BACKWARD, "mul") == 1);
+    assert_true(help_count(g, FT_BACKWARD, "div") == 1); /* the whole of t by its norms, not the gradient by them */
     g = BACK("{'op':'var','in':'t','out':'y'}");
     assert_true(help_count(g, FT_BACKWARD, "sub") == 1 && help_count(g, FT_BACKWARD, "sum_rows") == 1);
     g = BACK("{'op':'logsumexp','in':'t','out':'y'}");
@@ -88,6 +89,16 @@ static void reductions(void **state)
     assert_true(soft->pass == FT_PASS_BWD && soft->u.row.rows == 256 && soft->u.row.cols == 128);
     g = BACK("{'op':'argmax','in':'t','out':'y'}");
     assert_int_equal(0, help_kernels(g, FT_BACKWARD));
+}
+
+/* A norm keeps what it was given; what does not lie in rows is copied both ways. */
+static void norms_across_the_order(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'layernorm','in':'t','out':'y'}");
+    assert_true(help_count(g, FT_FORWARD, "transpose_copy") == 0 && help_count(g, FT_BACKWARD, "transpose_copy") == 0);
+    g = BACK("{'op':'transpose','in':'t','axes':[0,2,1],'out':'h'},{'op':'layernorm','in':'h','out':'y'}");
+    assert_true(help_count(g, FT_FORWARD, "transpose_copy") == 1 && help_count(g, FT_BACKWARD, "transpose_copy") == 1);
 }
 
 static void pieces(void **state)
@@ -239,6 +250,7 @@ int main(void)
         cmocka_unit_test(shared_parameters_add_up),
         cmocka_unit_test(blocks_read_all_that_was_made),
         cmocka_unit_test(reductions),
+        cmocka_unit_test(norms_across_the_order),
         cmocka_unit_test(pieces),
         cmocka_unit_test(indices),
         cmocka_unit_test(pictures),

@@ -22,7 +22,7 @@ static ft_ref computed_weight(ft_graph_reader *r, int64_t cols, const char *of)
 }
 
 /* layernorm, rmsnorm over the last axes. What does not lie in rows is copied into order first, and the copy dropped: x
- * itself is kept for the gradient. */
+ * itself is kept for the gradient, which copies it again. */
 void ft__read_norm(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -38,7 +38,8 @@ void ft__read_norm(ft_graph_reader *r, ft_at at)
     if (ft__graphfile_failed(r)) return;
     const ft_tensor *t = ft__tensor_of(b, x.ref);
     ft_ref in = x.ref;
-    if (!x.unordered && !ft__graphfile_in_order(&x)) {
+    const bool copied = !x.unordered && !ft__graphfile_in_order(&x);
+    if (copied) {
         double bytes = t->element_bytes;
         ft_dtype dtype = t->dtype;
         if (t->rows != rows || t->cols != cols) in = ft__view_as(b, x.ref, rows, cols, ft__graphfile_order(&x));
@@ -55,6 +56,7 @@ void ft__read_norm(ft_graph_reader *r, ft_at at)
     } else {
         y = ft__norm_with(b, at, root ? "rmsnorm" : "layernorm", in, weight, bias);
     }
+    if (copied && !ft__graphfile_failed(r)) b->g->nodes[b->g->node_count - 1].transposes = true;
     int64_t wide = x.dim[x.dims - 1];
     if (wide != cols) y = ft__view_as(b, y, ft__graphfile_rows(x.dims, x.dim), wide, FT_IN_ORDER);
     ft__graphfile_result(r, y, x.dims, x.dim);
