@@ -59,6 +59,36 @@ static void measured_batch_norms(void **state)
     }
 }
 
+/* PyTorch's own kernels, channels last (bf16 rows of the same file): few channels are few blocks, which do not fill the
+ * GPU, so that half as much in one direction takes as long. */
+static void measured_batch_norms_by_tiles(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    const struct {
+        double images, channels, side;
+        bool gradient;
+        double us;
+    } rows[] = {
+        {128, 32, 56, true, 104.8},   {16, 32, 224, true, 198.2},  {128, 64, 128, true, 577.4},
+        {16, 128, 128, true, 130.3},  {128, 32, 64, false, 182.9}, {32, 32, 224, false, 548.9},
+        {64, 64, 224, false, 1154.2}, {32, 64, 224, false, 583.7}, {16, 128, 224, false, 504.2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ft_pictures x = {rows[i].images, rows[i].channels, rows[i].side * rows[i].side, true};
+        ft_walking w = rows[i].gradient ? ft__batchnorm_gradient(&x, true, false) : ft__batchnorm_moments(&x);
+        double us = 1e3 * ft__walk_ms(&device, w.walk, w.trips, w.blocks);
+        ft_walking then = ft__batchnorm_result(&x, true);
+        if (!rows[i].gradient) us += 1e3 * ft__walk_ms(&device, then.walk, then.trips, then.blocks);
+        if (!(us > 0.75 * rows[i].us && us < 1.25 * rows[i].us))
+            fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
+    }
+    ft_pictures narrow = {128, 16, 64 * 64, true}, wide = {128, 32, 64 * 64, true}, odd = {128, 40, 64 * 64, true};
+    ft_walking a = ft__batchnorm_moments(&narrow), b = ft__batchnorm_moments(&wide), c = ft__batchnorm_moments(&odd);
+    assert_true(a.blocks == 128 && b.blocks == 128 && b.trips == 2 * a.trips); /* 16 channels: rows of 16 threads */
+    assert_true(c.blocks == 256 && c.trips == b.trips); /* eight channels more take a second tile of 32 */
+}
+
 /* PyTorch asks cuDNN for fp32, and for fp16 with fp32 weights: never for bf16. */
 static void who_computes(void **state)
 {
@@ -106,11 +136,9 @@ static void measured_interpolations(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(walks_take_rounds_of_blocks),
-        cmocka_unit_test(long_channels_are_read_again),
-        cmocka_unit_test(measured_batch_norms),
-        cmocka_unit_test(measured_interpolations),
-        cmocka_unit_test(who_computes),
+        cmocka_unit_test(walks_take_rounds_of_blocks), cmocka_unit_test(long_channels_are_read_again),
+        cmocka_unit_test(measured_batch_norms),        cmocka_unit_test(measured_batch_norms_by_tiles),
+        cmocka_unit_test(measured_interpolations),     cmocka_unit_test(who_computes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
