@@ -213,6 +213,42 @@ def test_attention_by_name_is_one_kernel_too() -> None:
     assert graph.to_dict()["held_bytes"] == 4 * 2048 * 64 * 2  # no scores
 
 
+@pytest.mark.parametrize(("shape", "backend"), [((8, 4, 256, 64), "sdpa"), ((2, 4, 4, 256, 64), "math"), ((32, 256, 64), "math")])
+def test_fused_attention_takes_four_axes(shape: tuple[int, ...], backend: str) -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return F.scaled_dot_product_attention(x, x, x)
+
+    graph = export(Model(), torch.zeros(shape), task="forward")
+    assert [node["backend"] for node in nodes(graph, "attention")] == [backend]
+    scores = 32 * 256 * 256 * 2
+    assert (graph.to_dict()["held_bytes"] > scores) == (backend == "math")
+
+
+def test_a_look_at_values_does_not_end_the_count_of_what_is_held() -> None:
+    class Model(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            if not torch.compiler.is_compiling() and not x.is_meta:
+                assert not (x == 1).any()
+            elif not torch.compiler.is_compiling() and (x == 1).any():
+                return x
+            return x * 2
+
+    assert export(Model(), torch.zeros(64, 64), task="forward").to_dict()["held_bytes"] == 64 * 64 * 2
+
+
+def test_attention_that_is_written_out_adds_no_mask_that_hides_nothing() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.RoFormerConfig(hidden_size=64, num_hidden_layers=1, num_attention_heads=4, intermediate_size=128)
+    with torch.device("meta"):
+        model = transformers.RoFormerModel(config)
+    tokens = torch.zeros(2, 32, dtype=torch.long, device="meta")
+    graph = export(model, {"input_ids": tokens}, task="forward")
+    padded = export(model, {"input_ids": tokens, "attention_mask": torch.ones(2, 32).tril()}, task="forward")
+    assert len(nodes(padded, "add")) == len(nodes(graph, "add")) + 1
+    assert graph.to_dict()["held_bytes"] > 0  # though the model looks for padding among its tokens
+
+
 @pytest.mark.parametrize(("name", "copies"), [("SiLU", 1), ("Hardswish", 1), ("ReLU", 0)])
 def test_activations_in_place_copy_what_their_gradient_reads(name: str, copies: int) -> None:
     model = nn.Sequential(nn.Linear(64, 64), getattr(nn, name)(inplace=True), nn.Linear(64, 64))

@@ -145,6 +145,12 @@ def _mask(*args: Any, **kwargs: Any) -> torch.Tensor | None:
     return None
 
 
+def _hides_nothing(padding_mask: Any, kv_length: int, local_attention_size: int | None = None, *_: Any) -> bool:
+    """What masking_utils._ignore_bidirectional_mask_sdpa finds when it may look: written-out attention asks it too."""
+    near = local_attention_size is not None and kv_length >= local_attention_size
+    return not near and (padding_mask is None or not _context.padded)
+
+
 def _activation_name(act: Any) -> str:
     """What configs call a function: graph files know it by that name, not by its class's."""
     from transformers.activations import ACT2CLS
@@ -216,6 +222,9 @@ def prepared(model: torch.nn.Module, padded: bool) -> Iterator[list[str]]:
         undo.append((owner, name, owner.__dict__.get(name, undo)))
         owner.__dict__[name] = value
 
+    written_out = sys.modules.get("transformers.masking_utils")
+    if hasattr(written_out, "_ignore_bidirectional_mask_sdpa"):
+        put(written_out, "_ignore_bidirectional_mask_sdpa", _hides_nothing)
     seen: set[int] = set()
     for source in {type(module).__module__ for module in model.modules()}:
         if source.endswith("modeling_bloom") and hasattr(sys.modules[source], "GeLUFunction"):

@@ -219,10 +219,11 @@ def _sdpa(low: Lowering, call: Call) -> None:
     batch, heads, length, _ = q.shape
     width = v.shape[-1]
     merged = low.value((batch, length, heads * width), call.out.dtype)
-    # fused kernels take heads that are broadcast only when told so (enable_gqa); otherwise PyTorch writes it out
-    shared = k.shape[1] != heads and not call.kwargs.get("enable_gqa", False)
-    shared = shared or (mask is not None and not _fused_takes(low.now(mask)))
-    keys: dict[str, Any] = {"causal": bool(causal), "masked": mask is not None, "backend": "math" if shared else "sdpa"}
+    # fused kernels take four axes and no others (sdp_utils' check_tensor_shapes), heads that are broadcast only when told so
+    # (enable_gqa); otherwise PyTorch writes it out
+    apart = len(shape) != 4 or (k.shape[1] != heads and not call.kwargs.get("enable_gqa", False))
+    apart = apart or (mask is not None and not _fused_takes(low.now(mask)))
+    keys: dict[str, Any] = {"causal": bool(causal), "masked": mask is not None, "backend": "math" if apart else "sdpa"}
     if low.training:
         keys["dropout"] = float(p or 0.0)
     _attention(low, q, k, v, merged, [low.now(mask)] if mask is not None else [], keys)
