@@ -78,6 +78,7 @@ typedef enum ft_mixer {
     FT_MIX_BOTH,       /* attention and mamba2 beside each other: falcon_h1 */
     FT_MIX_RECURRENT,  /* a gated linear recurrence: recurrent.c */
     FT_MIX_SHARED,     /* mamba2 behind a transformer layer whose weights all such layers share: shared_block.c */
+    FT_MIX_RWKV,       /* a mean of earlier tokens with a decay by channel: rwkv.c */
     FT_MIX_NONE
 } ft_mixer;
 typedef enum ft_feed {
@@ -197,12 +198,13 @@ typedef struct ft_arch {
     bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
     bool scores_fp32, softmax_fp32, score_scale, baddbmm; /* eager attention as the implementation writes it */
-    bool score_mask;      /* eager attention masks scores by a mask of its own first: gpt_neo */
-    bool key_broadcast;   /* a single key head is broadcast, not expanded: falcon */
-    bool sinks;           /* gpt_oss */
-    bool score_floor;     /* masked scores are raised to the format's lowest: xglm */
-    bool no_sdpa;         /* the implementation has eager (or flash) attention alone */
-    int64_t window;       /* sliding window; 0: none */
+    bool score_mask;    /* eager attention masks scores by a mask of its own first: gpt_neo */
+    bool key_broadcast; /* a single key head is broadcast, not expanded: falcon */
+    bool sinks;         /* gpt_oss */
+    bool score_floor;   /* masked scores are raised to the format's lowest: xglm */
+    bool mask_absent; /* asked for fused attention the library makes no mask, though scores are written out: rembert */
+    bool no_sdpa;     /* the implementation has eager (or flash) attention alone */
+    int64_t window;   /* sliding window; 0: none */
     int64_t window_every; /* of each `window_every` layers the last one is full; 0: all alike */
     bool chunked;         /* `window` is a chunk's width: a query sees its own chunk up to itself (llama4) */
     int64_t turn_every;   /* of each `turn_every` layers the last one is not rotated; 0: all are (smollm3) */
@@ -238,9 +240,11 @@ typedef struct ft_arch {
     bool stride_first_stage, stride_on_1x1; /* resnet: downsample_in_first_stage, downsample_in_bottleneck */
     bool layer_scale;                       /* convnext, dinov2 */
     bool class_absent, mask_token, pool_head, patch_bias_absent, backbone; /* vit's kin; backbone: no head of its own */
-    int64_t registers;                                                     /* tokens beside the class's: dinov3 */
-    double ffn_ratio;    /* of `ffn` to `hidden`, where a config says that; 0: it does not */
-    bool ffn_two_thirds; /* a gated network is two thirds as wide, in eights: dinov2 */
+    bool pool_mean, relative_table; /* the mean of the patches is classified; a bias by distance: beit */
+    int64_t neck;                   /* SAM's, of so many channels; 0: none */
+    int64_t registers;              /* tokens beside the class's: dinov3 */
+    double ffn_ratio;               /* of `ffn` to `hidden`, where a config says that; 0: it does not */
+    bool ffn_two_thirds;            /* a gated network is two thirds as wide, in eights: dinov2 */
     /* sound: `stages` filters of `width` channels, `depth` samples and these strides */
     int64_t strides[FT_MAX_STAGES];
     bool conv_norms; /* each is normed, not the first alone */
@@ -315,9 +319,10 @@ typedef struct ft_arch {
     bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
     const char *tower_activation;
     bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products; of its last */
-    bool tower_split;     /* queries, keys and values by products of their own: siglip, clip, pixtral */
-    bool tower_masked;    /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
-    bool tower_pictures;  /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
+    bool tower_split;                  /* queries, keys and values by products of their own: siglip, clip, pixtral */
+    bool tower_masked;                 /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
+    int64_t tower_window, tower_whole; /* layers see windows so wide, but for so many of them: SAM's; 0: all see all */
+    bool tower_pictures;               /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
     /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */

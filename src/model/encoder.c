@@ -20,7 +20,7 @@ static void make_mask(ft_maker *m)
 {
     ft_build *b = &m->b;
     m->mask = FT_NONE;
-    if (m->work->attention != FT_EAGER && !m->arch->no_sdpa) return;
+    if (m->work->attention != FT_EAGER && (!m->arch->no_sdpa || m->arch->mask_absent)) return;
     ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
     m->mask = ft__pointwise(b, FT_AT(MASK), "addu", full);
 }

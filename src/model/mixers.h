@@ -34,6 +34,9 @@ ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
 
 ft_ref ft__part_per_layer_own(ft_maker *m, ft_ref x); /* the same before it is added */
 
+/* rwkv.c: RWKV's mean over earlier tokens, and its network. */
+ft_ref ft__part_rwkv(ft_maker *m, ft_ref x);
+ft_ref ft__part_rwkv_feed(ft_maker *m, ft_ref x);
 /* recurrent.c: RecurrentGemma's block. */
 ft_ref ft__part_recurrent(ft_maker *m, ft_ref x);
 /* shared_block.c: its weights, made once; what it adds to what a layer reads. */
@@ -50,6 +53,13 @@ ft_ref ft__part_altup_close(ft_maker *m, ft_ref x);
 ft_ref ft__part_mtp(ft_maker *m, ft_ref x, ft_ref table, ft_ref head);
 /* transformer.c: a layer of such a module. */
 ft_ref ft__part_mtp_layer(ft_maker *m, ft_ref x);
+
+/* windows.c: attention of a picture's patches through windows, with biases by distance; a window of 0 is the whole. */
+typedef struct ft_windows {
+    int64_t high, wide, window, hidden, heads;
+    bool bias;
+} ft_windows;
+ft_ref ft__part_windows(ft_maker *m, ft_ref x, const ft_windows *w);
 
 /* tower.c: a vision tower and its projector before the language model. */
 /* ears.c: the weights of what hears; sound is not asked for, so that they lie where they are. */

@@ -250,7 +250,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         ft__parameter(b, "attn.A", 1, a->kv_heads);
         ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, m->batch * a->heads * m->q_len, m->kv_len,
                   ft_dtype_bytes(b->stored), 2);
-        s.shape.masked = s.float_mask = true;
+        s.broadcast = s.mask = true; /* in fp32, which no fused kernel takes beside bf16 */
     }
     if (a->relative_rank > 0) {
         by_distance(m, x, windowed ? a->window : a->relative_extent);

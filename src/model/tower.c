@@ -9,7 +9,8 @@
 
 static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
 {
-    return m->arch->tower_rms ? ft__part_norm(m, at, x, FT_RMSNORM, false) : ft__vision_norm(m, at, x, true);
+    ft_norm rms = m->arch->norm == FT_RMSNORM_WIDE ? FT_RMSNORM_WIDE : FT_RMSNORM; /* as the language model's */
+    return m->arch->tower_rms ? ft__part_norm(m, at, x, rms, false) : ft__vision_norm(m, at, x, true);
 }
 
 /* Patches of a convolution over whole pictures that nothing joins to a class token or to other pictures stay as it left
@@ -31,6 +32,21 @@ static ft_ref patches(ft_maker *m)
             frames = a->tower_frames > 0 ? a->tower_frames : 1, size = a->tower_patch, tokens = m->batch * m->q_len;
     int64_t high = m->work->image_height / size, wide = m->work->image_width / size;
     ft_bias bias = a->tower_patch_bias ? FT_BIAS : FT_NO_BIAS;
+    if (frames > 0 && a->tower_frames > 0 &&
+        m->work->images > 0) { /* a convolution that is as large as what it reads */
+        ft_conv_shape one = {.n = tokens,
+                             .c = channels * frames,
+                             .h = size,
+                             .w = size,
+                             .k = a->tower_hidden,
+                             .r = size,
+                             .s = size,
+                             .stride = size,
+                             .groups = 1};
+        ft_ref cut = ft__input(b, tokens * channels * frames, size * size, ft_dtype_bytes(b->stored));
+        ft_ref x = ft__vision_conv(m, FT_AT(PATCH_EMBED), cut, &one, bias);
+        return ft__view(b, x, tokens, a->tower_hidden, false);
+    }
     if (!a->tower_pictures || m->work->images < 1 || high * wide != m->q_len) {
         ft_ref pixels = ft__input(b, tokens, channels * frames * size * size, ft_dtype_bytes(b->stored));
         return ft__linear(b, FT_AT(PATCH_EMBED), pixels, a->tower_hidden, bias, FT_WHOLE);
@@ -117,12 +133,27 @@ static ft_ref scaled(ft_maker *m, ft_ref y)
     return ft__mul(&m->b, FT_AT(LAYER_SCALE), y, ft__parameter(&m->b, "layer_scale", 1, a->tower_hidden));
 }
 
-static ft_ref layer(ft_maker *m, ft_ref x)
+/* Patches to a side; of a tower at rest, as many as its pictures have. */
+static int64_t side(const ft_maker *m, int64_t pixels)
+{
+    const ft_arch *a = m->arch;
+    int64_t patches = (m->work->images > 0 ? pixels : a->tower_size) / a->tower_patch;
+    return patches > 0 ? patches : 1;
+}
+
+static ft_ref layer(ft_maker *m, ft_ref x, int64_t window)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     const char *activation = a->tower_activation ? a->tower_activation : "gelu_pytorch_tanh";
-    ft_ref y = attention(m, norm(m, FT_AT(ATTN_NORM), x));
+    ft_windows seen = {side(m, m->work->image_height),
+                       side(m, m->work->image_width),
+                       window,
+                       a->tower_hidden,
+                       a->tower_heads,
+                       a->tower_bias};
+    ft_ref h = norm(m, FT_AT(ATTN_NORM), x);
+    ft_ref y = a->tower_window > 0 ? ft__part_windows(m, h, &seen) : attention(m, h);
     if (a->tower_sandwich) y = norm(m, FT_AT(ATTN_POST_NORM), y);
     x = ft__add(b, FT_AT(ATTN_RESIDUAL), x, scaled(m, y));
     y = ft__part_mlp(m, norm(m, FT_AT(MLP_NORM), x), a->tower_ffn > 0 ? a->tower_ffn : 4 * a->tower_hidden, activation,
@@ -191,11 +222,16 @@ static ft_ref tower(ft_maker *m)
     if (rows > 0)
         x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
                     ft__slice(b, ft__parameter(b, "positions", rows, a->tower_hidden), m->q_len, a->tower_hidden));
+    int64_t whole = a->tower_window > 0 && a->tower_whole < a->tower_layers ? a->tower_whole : 0;
     m->cos = ft__buffer(b, m->q_len, 1, 4);
     if (a->tower_first_norm) x = norm(m, FT_AT(EMBED_NORM), x);
     x = ft__block_close(b, x);
-    x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->tower_layers, x));
-    x = ft__block_close(b, layer(m, x));
+    x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->tower_layers - whole, x));
+    x = ft__block_close(b, layer(m, x, a->tower_window));
+    if (whole > 0) { /* SAM's stand among the others, one in three */
+        x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_LAYERS_WHOLE), whole, x));
+        x = ft__block_close(b, layer(m, x, 0));
+    }
     x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x));
     if (a->tower_end_norm) x = norm(m, FT_AT(NORM), x);
     if (a->tower_pool_head) pooled(m, x);

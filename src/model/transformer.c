@@ -16,6 +16,7 @@ static ft_ref feed_forward(ft_maker *m, ft_ref x, ft_feed feed)
         return ft__add(&m->b, FT_AT(MOE_ADD), feed_forward(m, x, FT_FEED_DENSE), sparse);
     }
     if (feed == FT_FEED_EXPERTS) return ft__part_experts(m, x);
+    if (a->mixer == FT_MIX_RWKV) return ft__part_rwkv_feed(m, x);
     return ft__part_mlp(m, x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
 }
 
@@ -43,6 +44,7 @@ static ft_ref mixed(ft_maker *m, ft_ref h, const ft_layer_kind *kind)
     }
     case FT_MIX_RECURRENT: return ft__part_recurrent(m, h);
     case FT_MIX_SHARED: return ft__part_mamba2(m, h);
+    case FT_MIX_RWKV: return ft__part_rwkv(m, h);
     case FT_MIX_ATTENTION:
     case FT_MIX_NONE: break;
     }

@@ -2,6 +2,7 @@
 #include "model/vision.h"
 
 #include "graph/emit.h"
+#include "model/mixers.h"
 #include "model/relative.h"
 
 bool ft__vision_task(ft_maker *m)
@@ -129,6 +130,25 @@ static ft_ref scaled(ft_maker *m, ft_ref y)
     return ft__mul(b, FT_AT(LAYER_SCALE), y, ft__parameter(b, "layer_scale", 1, ft__tensor_of(b, y)->cols));
 }
 
+/* What follows attention in a layer. */
+static ft_ref followed(ft_maker *m, ft_ref x, ft_ref h, const ft_tower *t)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    h = ft__dropout(b, FT_AT(ATTN_DROPOUT), h, t->residual_dropout);
+    x = ft__add(b, FT_AT(ATTN_RESIDUAL), scaled(m, h), x);
+    h = ft__vision_norm(m, FT_AT(MLP_NORM), x, true);
+    if (a->gated) {
+        h = ft__part_mlp(m, h, t->ffn, a->activation, true, a->fused_gate_up, FT_BIAS);
+    } else {
+        h = ft__linear(b, FT_AT(MLP_FC1), h, t->ffn, FT_BIAS, FT_CUT_COLUMNS);
+        h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
+        h = ft__linear(b, FT_AT(MLP_FC2), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
+    }
+    h = ft__dropout(b, FT_AT(MLP_DROPOUT), h, t->residual_dropout);
+    return ft__add(b, FT_AT(MLP_RESIDUAL), scaled(m, h), x);
+}
+
 ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
 {
     ft_build *b = &m->b;
@@ -137,6 +157,11 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     ft_bias bias = t->qkv_bias ? FT_BIAS : FT_NO_BIAS;
     ft__module(b, 4); /* layer, attention, output, mlp */
     ft_ref h = ft__vision_norm(m, FT_AT(ATTN_NORM), x, true);
+    if (a->tower_window > 0) {
+        int64_t side = a->image / a->patch;
+        ft_windows seen = {side, side, t->window, t->hidden, t->heads, t->qkv_bias};
+        return followed(m, x, ft__part_windows(m, h, &seen), t);
+    }
     ft_ref q = ft__linear(b, FT_AT(ATTN_Q_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
     ft_ref k = ft__linear(b, FT_AT(ATTN_K_PROJ), h, t->hidden, t->key_bias_absent ? FT_NO_BIAS : bias, FT_CUT_COLUMNS);
     ft_ref v = ft__linear(b, FT_AT(ATTN_V_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);
@@ -157,20 +182,15 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
         .scale = true,
         .softmax_fp32 = a->softmax_fp32,
     };
+    if (a->relative_table) { /* a bias by distance for each pair of tokens, laid out in every layer: beit */
+        int64_t side = a->image / a->patch, wide = (2 * side - 1) * (2 * side - 1) + 3;
+        ft_ref table = ft__parameter(b, "relative_position_bias_table", wide, t->heads);
+        ft__copy(b, FT_AT(ATTN_BIAS), table, t->tokens * t->tokens, t->heads);
+        scores.shape.masked = scores.float_mask = true;
+    }
     h = ft__part_attend(m, FT_AT(ATTN_CORE), q, k, v, &scores);
     h = ft__linear(b, FT_AT(ATTN_O_PROJ), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
-    h = ft__dropout(b, FT_AT(ATTN_DROPOUT), h, t->residual_dropout);
-    x = ft__add(b, FT_AT(ATTN_RESIDUAL), scaled(m, h), x);
-    h = ft__vision_norm(m, FT_AT(MLP_NORM), x, true);
-    if (a->gated) {
-        h = ft__part_mlp(m, h, t->ffn, a->activation, true, a->fused_gate_up, FT_BIAS);
-    } else {
-        h = ft__linear(b, FT_AT(MLP_FC1), h, t->ffn, FT_BIAS, FT_CUT_COLUMNS);
-        h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
-        h = ft__linear(b, FT_AT(MLP_FC2), h, t->hidden, FT_BIAS, FT_CUT_ROWS);
-    }
-    h = ft__dropout(b, FT_AT(MLP_DROPOUT), h, t->residual_dropout);
-    return ft__add(b, FT_AT(MLP_RESIDUAL), scaled(m, h), x);
+    return followed(m, x, h, t);
 }
 
 ft_ref ft__vision_classify(ft_maker *m, ft_ref x)

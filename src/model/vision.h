@@ -34,6 +34,7 @@ typedef struct ft_tower {
     int64_t tokens, hidden, heads, ffn; /* tokens: of one sequence */
     bool causal, qkv_bias, key_bias_absent;
     double attention_dropout, residual_dropout;
+    int64_t window; /* patches to a side that a layer sees, of an architecture with windows; 0: all */
 } ft_tower;
 ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *tower);
 

@@ -9,7 +9,7 @@ static ft_ref embed(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool placed = a->position == FT_LEARNED_POSITION;
-    int64_t rows = ft__vision_token_count(a) - a->registers;
+    int64_t rows = ft__vision_token_count(a) - a->registers + a->position_extra;
     ft_ref position = placed ? ft__parameter(b, "position_embeddings", rows, a->hidden) : FT_NONE;
     if (a->mask_token) ft__parameter(b, "mask_token", 1, a->hidden);
     ft_ref x = ft__vision_tokens(m, a->hidden, a->patch_bias_absent ? FT_NO_BIAS : FT_BIAS);
@@ -39,11 +39,32 @@ ft_ref ft__vision_looked(ft_maker *m, ft_ref x, int64_t wide, int64_t heads, int
     return ft__add(b, at, y, ft__part_mlp(m, h, ffn, a->activation, false, false, FT_BIAS));
 }
 
+/* SAM's: a product and a filter of 3 x 3 over the patches, each normed over its channels. */
+static ft_ref neck(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t side = a->image / a->patch;
+    x = ft__linear(b, FT_AT(PROJECTOR_FC1), x, a->neck, FT_NO_BIAS, FT_WHOLE);
+    x = ft__vision_norm(m, FT_AT(PROJECTOR_NORM), x, true);
+    ft_picture seen = {ft__view(b, x, m->batch * a->neck, side * side, true), a->neck, side};
+    seen = ft__vision_filter(m, FT_AT(PROJECTOR_FC2), seen, a->neck, 3, 1, FT_NO_BIAS);
+    x = ft__view(b, seen.x, m->batch * side * side, a->neck, !b->channels_last);
+    return ft__vision_norm(m, FT_AT(PROJECTOR_NORM), x, true);
+}
+
 static ft_ref head(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    x = ft__vision_norm(m, FT_AT(NORM), x, true);
+    if (a->neck > 0) return neck(m, x);
+    if (a->pool_mean) {
+        int64_t patches = ft__vision_token_count(a) - 1;
+        ft_reduction over = {"mean", "sum_cols", m->batch, a->hidden, patches, m->batch * a->hidden};
+        x = ft__reduce_over(b, FT_AT(POOLER), ft__slice(b, x, m->batch * patches, a->hidden), &over);
+        return ft__vision_classify(m, ft__vision_norm(m, FT_AT(NORM), x, true));
+    }
+    if (a->final_norm) x = ft__vision_norm(m, FT_AT(NORM), x, true);
     if (a->pool_head) return ft__vision_classify(m, ft__vision_looked(m, x, a->hidden, a->heads, a->ffn));
     if (a->labels < 1 && !a->pooler) return x;
     x = ft__slice(b, x, m->batch, a->hidden); /* the class token */
@@ -69,6 +90,7 @@ void ft__make_vit(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (!ft__vision_task(m)) return;
+    ft__part_beside(m);
     ft_tower tower = {.tokens = ft__vision_token_count(a),
                       .hidden = a->hidden,
                       .heads = a->heads,
@@ -79,8 +101,15 @@ void ft__make_vit(ft_maker *m)
                       .residual_dropout = a->residual_dropout};
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m));
-    x = as_left(m, ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x));
+    int64_t whole = a->tower_window > 0 && a->tower_whole < a->layers ? a->tower_whole : 0;
+    tower.window = a->tower_window;
+    x = as_left(m, ft__block_open(b, FT_BLOCK(LAYERS), a->layers - whole, x));
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
+    if (whole > 0) { /* SAM's stand among the others, one in three */
+        tower.window = 0;
+        x = as_left(m, ft__block_open(b, FT_BLOCK(LAYERS_WHOLE), whole, x));
+        x = ft__block_close(b, ft__vision_layer(m, x, &tower));
+    }
     x = as_left(m, ft__block_open(b, FT_BLOCK(HEAD), 1, x));
     ft__block_close(b, head(m, x));
 }

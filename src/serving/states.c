@@ -53,6 +53,9 @@ bool ft__state_layer_of(const ft_arch *a, ft_mixer mixer, ft_state_layer *out)
                                 .conv = width,
                                 .cells = width,
                                 .elements = 2 * width};
+    } else if (mixer == FT_MIX_RWKV) { /* three numbers by channel, and the token before */
+        double width = (double)(a->ssm_inner > 0 ? a->ssm_inner : a->hidden);
+        *out = (ft_state_layer){.in = 3 * width, .out = width, .cells = 3 * width, .elements = 2 * width};
     } else if (mixer == FT_MIX_CONV) { /* two gates beside what is convolved; its inputs are all that is kept */
         double width = (double)a->hidden;
         *out = (ft_state_layer){.in = 3 * width, .out = width, .conv = width};

@@ -125,19 +125,25 @@ static void blind_round(const char *path, blind_bounds most)
     golden_holds(peak[count / 2] < most.peak, "peak %.1f %% off, the median", 100 * peak[count / 2]);
 }
 
-/* The last two are doge's, whose dynamic mask is not understood: half of what was measured. */
 static void layers_of_this_year(void **state)
 {
     (void)state;
-    blind_round("measurements/h200/architectures.jsonl", (blind_bounds){160, 0.045, 0.065, 0.015, 2, 0.25});
+    blind_round("measurements/h200/architectures.jsonl", (blind_bounds){160, 0.04, 0.055, 0.015, 0, 0.25});
 }
 
-/* The seventh round, mended since where data sufficed: attention that is written out, experts in a loop. Two rows are
- * got_ocr2's, whose tower (SAM's) attends through windows with a bias by distance, none of which is modelled. */
+/* The seventh round, mended since where data sufficed: attention that is written out, experts in a loop. */
 static void a_seventh_round(void **state)
 {
     (void)state;
-    blind_round("measurements/h200/architectures_seventh.jsonl", (blind_bounds){44, 0.055, 0.11, 0.03, 2, 0.4});
+    blind_round("measurements/h200/architectures_seventh.jsonl", (blind_bounds){44, 0.055, 0.085, 0.03, 0, 0.4});
+}
+
+/* The eighth: towers that are given pictures, decoders of bert's kin. The two worst are aria's training and glm4v_moe's, whose
+ * table of positions is sampled by a kernel that is not modelled. */
+static void an_eighth_round(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/architectures_eighth.jsonl", (blind_bounds){32, 0.04, 0.055, 0.015, 2, 0.12});
 }
 
 /* Encoders of words, pictures and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were measured
@@ -183,7 +189,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(whole_models_that_nobody_fitted),
                                        cmocka_unit_test(architectures_that_were_read_before_they_were_measured),
-                                       cmocka_unit_test(layers_of_this_year), cmocka_unit_test(a_seventh_round),
+                                       cmocka_unit_test(layers_of_this_year),
+                                       cmocka_unit_test(a_seventh_round),
+                                       cmocka_unit_test(an_eighth_round),
                                        cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

@@ -34,6 +34,8 @@
     X(mllama)          \
     X(zamba2)          \
     X(hrm)             \
+    X(quadrupled)      \
+    X(cross_at_rest)   \
     X(moshi)
 
 typedef ft_status ft_config_finish(const ft_reading *r, ft_arch *a);

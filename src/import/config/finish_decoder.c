@@ -136,6 +136,23 @@ ft_status ft__finish_mllama(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
+/* A network four times as wide where the config does not say. */
+ft_status ft__finish_quadrupled(const ft_reading *r, ft_arch *a)
+{
+    const json_t *said = json_object_get(r->config, "intermediate_size");
+    if (!said || json_is_null(said)) a->ffn = 4 * a->hidden;
+    return FT_OK;
+}
+
+/* Layers that would look at an encoder's result have their weights all the same: four products and a norm each. */
+ft_status ft__finish_cross_at_rest(const ft_reading *r, ft_arch *a)
+{
+    (void)r;
+    double wide = (double)a->hidden;
+    a->beside += (double)a->layers * (4 * wide * (wide + 1) + 2 * wide);
+    return FT_OK;
+}
+
 /* The shared layer reads the stream and the embedding side by side: its heads divide twice the width. */
 ft_status ft__finish_zamba2(const ft_reading *r, ft_arch *a)
 {

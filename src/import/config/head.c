@@ -88,7 +88,7 @@ static ft_status encoder_head(const ft_reading *r, ft_arch *a, head top)
         return FT_OK;
     case HEAD_PRETRAINING: a->pooler = true; return FT_OK;
     case HEAD_LANGUAGE: a->loss_fp32 = true; return FT_OK;
-    case HEAD_USUAL:
+    case HEAD_USUAL: a->loss_fp32 |= a->causal; return FT_OK;
     case HEAD_MASKED: break;
     }
     return FT_OK;

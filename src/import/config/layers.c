@@ -214,10 +214,32 @@ static bool known_word(const json_t *rules, const char *key, const json_t *entry
     return !any;
 }
 
+/* The words, or letters, that rules about a list know: "full_attention", "linear_attention". */
+static const char *expected_words(const json_t *rules, const char *key, char *out, size_t room)
+{
+    size_t used = 0;
+    *out = '\0';
+    for (size_t i = 0; i < json_array_size(rules); i++) {
+        const json_t *spec = json_array_get(rules, i), *wanted = json_object_get(spec, "is");
+        const char *list = json_string_value(json_object_get(spec, "list"));
+        if (!list || strcmp(list, key) != 0) continue;
+        for (size_t at = 0; at < (json_is_array(wanted) ? json_array_size(wanted) : 1); at++) {
+            const char *word = json_string_value(json_is_array(wanted) ? json_array_get(wanted, at) : wanted);
+            char quoted[64];
+            if (!word || snprintf(quoted, sizeof quoted, "\"%.48s\"", word) < 0 || strstr(out, quoted)) continue;
+            int wrote = snprintf(out + used, room - used, "%s%s", used ? ", " : "; expected ", quoted);
+            if (wrote > 0 && (size_t)wrote < room - used) used += (size_t)wrote;
+            out[used] = '\0';
+        }
+    }
+    return out;
+}
+
 /* A letter of a pattern that no rule is about. */
 static ft_status check_letters(const ft_reading *r, const json_t *rules, const char *key, const char *letters,
                                const ft_arch *a)
 {
+    char words_known[160];
     for (size_t at = 0; letters[at]; at++) {
         bool known = false, words = false;
         for (size_t i = 0; i < json_array_size(rules) && !known; i++) {
@@ -230,8 +252,9 @@ static ft_status check_letters(const ft_reading *r, const json_t *rules, const c
         }
         if (!known && words) return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be a list, one word a layer", key);
         if (!known)
-            return ft__config_fail(r, FT_E_NAME, key, "layer %zu is \"%c\", which no layer of \"%s\" is", at + 1,
-                                   letters[at], a->model_type);
+            return ft__config_fail(r, FT_E_NAME, key, "layer %zu is \"%c\", which no layer of \"%s\" is%s", at + 1,
+                                   letters[at], a->model_type,
+                                   expected_words(rules, key, words_known, sizeof words_known));
     }
     return FT_OK;
 }
@@ -239,6 +262,7 @@ static ft_status check_letters(const ft_reading *r, const json_t *rules, const c
 /* A word in a list of layers that no rule is about is a layer that nobody here knows. */
 static ft_status check_words(const ft_reading *r, const json_t *rules, const ft_arch *a)
 {
+    char words_known[160];
     for (size_t i = 0; i < json_array_size(rules); i++) {
         const char *key = json_string_value(json_object_get(json_array_get(rules, i), "list"));
         const json_t *list = key ? value_of(r->config, key) : NULL;
@@ -246,8 +270,9 @@ static ft_status check_words(const ft_reading *r, const json_t *rules, const ft_
         for (size_t at = 0; at < json_array_size(list); at++) {
             const json_t *entry = json_array_get(list, at);
             if (!json_is_string(entry) || known_word(rules, key, entry)) continue;
-            return ft__config_fail(r, FT_E_NAME, key, "layer %zu is \"%.*s\", which no layer of \"%s\" is", at + 1, 60,
-                                   json_string_value(entry), a->model_type);
+            return ft__config_fail(r, FT_E_NAME, key, "layer %zu is \"%.*s\", which no layer of \"%s\" is%s", at + 1,
+                                   60, json_string_value(entry), a->model_type,
+                                   expected_words(rules, key, words_known, sizeof words_known));
         }
     }
     return FT_OK;
