@@ -146,7 +146,7 @@ static void an_unknown_type_names_its_relative_and_reads_as_one(void **state)
     (void)state;
     refuses(text, FT_E_NAME, "model.model_type", "--read-as llama");
     refuses("{\"model_type\":\"lama\"}", FT_E_NAME, "model.model_type", "--read-as llama");
-    refuses("{\"model_type\":\"levit\"}", FT_E_NAME, "model.model_type", "--read-as vit");
+    refuses("{\"model_type\":\"vit2\"}", FT_E_NAME, "model.model_type", "--read-as vit");
     refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type",
             "--read-as TYPE (\"read_as\") reads it as one of ");
     refuses("{\"model_type\":\"xyzzy\"}", FT_E_NAME, "model.model_type", "\"foretell models --types\" lists them");
