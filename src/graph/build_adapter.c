@@ -130,18 +130,49 @@ static ft_ref trained(ft_build *b, const char *name, int64_t rows, int64_t cols,
     return made;
 }
 
-/* DoRA (Liu et al. 2024) as peft runs it (tuners/lora/dora.py): the norms of the rows of W + s B A, for which B A is
- * multiplied out, then (m / norm - 1) y + m / norm s (x A) B. Norms are taken for constants. */
+static ft_ref identity(ft_build *b, ft_at at, int64_t rows, ft_dtype dtype)
+{
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
+    ft_ref out = ft__node_out(b, &n, rows, rows, dtype, ft_dtype_bytes(dtype));
+    if (out == FT_NONE) return out;
+    n.op = over_weights(dtype, (double)rows * (double)rows, ft_dtype_bytes(dtype), false);
+    ft__emit(b, &n);
+    return out;
+}
+
+/* DoRA (Liu et al. 2024) as peft runs it (tuners/lora/dora.py): the norms of the rows of W + s B A, then
+ * (m / norm - 1) y + m / norm s (x A) B. Norms are taken for constants. B A is what the adapter makes of an identity as
+ * wide as the layer's input, turned: the sum with W, in the adapter's format, reads one of its operands across. */
 static ft_ref with_magnitude(ft_build *b, ft_at at, ft_ref y, ft_ref delta, ft_ref down, ft_ref up, ft_ref magnitude)
 {
     ft_tensor a = *ft__tensor_of(b, down), w = *ft__tensor_of(b, up);
-    bool training = b->training;
+    ft_dtype low = ft__tensor_of(b, y)->dtype;
+    bool training = b->training, cast = b->adapters.form == FT_ADAPTER_AUTOCAST;
     b->training = false;
+    ft_ref eye = identity(b, at, a.cols, a.dtype);
+    if (cast) eye = ft__cast(b, at, eye, low);
     ft_ref across = ft__view(b, ft__detach(b, down), a.cols, a.rows, true);
-    ft_ref whole = ft__matmul(b, at, ft__detach(b, up), across, 1, w.rows, a.cols, a.rows, "nn");
+    ft_ref small = ft__matmul(b, at, eye, across, 1, a.cols, a.rows, a.cols, "nn");
+    ft_ref wide = ft__view(b, ft__detach(b, up), w.cols, w.rows, true);
+    ft_ref whole = ft__matmul(b, at, small, wide, 1, a.cols, w.rows, a.rows, "nn");
     whole = ft__pointwise(b, at, "mulu", whole);
-    whole = ft__add(b, at, whole, whole); /* W is read beside it */
-    ft_ref norms = ft__reduce(b, at, "sum", whole);
+    if (ft_dtype_bytes(a.dtype) > ft_dtype_bytes(low)) { /* W is raised to the adapter's format */
+        ft_op widened = over_weights(a.dtype, (double)w.rows * (double)a.cols,
+                                     ft_dtype_bytes(a.dtype) + ft_dtype_bytes(low), false);
+        before_unpacked(b, at, whole, &widened, 1);
+    }
+    whole = ft__view(b, whole, w.rows, a.cols, true);
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
+    ft__node_in(&n, whole);
+    ft_ref sum = ft__node_out(b, &n, w.rows, a.cols, a.dtype, ft_dtype_bytes(a.dtype));
+    if (sum == FT_NONE) return sum;
+    n.op = over_weights(a.dtype, (double)w.rows * (double)a.cols, 2 * ft_dtype_bytes(a.dtype) + ft_dtype_bytes(low),
+                        false);
+    n.op.u.elementwise.inputs = 2;
+    n.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
+    if (a.dtype != low) n.op.u.elementwise.pattern |= FT_PATTERN_MIXED;
+    ft__emit(b, &n);
+    ft_ref norms = ft__reduce(b, at, "sum", sum);
     b->training = training;
     norms = ft__view(b, norms, 1, w.rows, false);
     ft_ref length = ft__pointwise2(b, at, "div", magnitude, norms);
