@@ -90,15 +90,19 @@ double ft__host_policy_us(const ft_issuer *by, double operators)
     return as_operators(by, of(by)->checkpoints.policy_us * operators);
 }
 
-double ft__host_wrapper_us(const ft_issuer *by, bool sharded, ft_phase phase, double tensors)
+double ft__host_wrapper_us(const ft_issuer *by, ft_wrapper wrapper, ft_phase phase, double tensors)
 {
     const ft_host *host = of(by);
-    const double shards[FT_PHASE_COUNT] = {[FT_FORWARD] = host->wrappers.fsdp_forward_us,
-                                           [FT_BACKWARD] = host->wrappers.fsdp_backward_us,
-                                           [FT_UPDATE] = host->wrappers.fsdp_update_us};
-    const double copies[FT_PHASE_COUNT] = {[FT_BACKWARD] = host->wrappers.ddp_backward_us};
+    const double us[][FT_PHASE_COUNT] = {[FT_WRAPPER_COPIES] = {[FT_BACKWARD] = host->wrappers.ddp_backward_us},
+                                         [FT_WRAPPER_UNITS] = {[FT_FORWARD] = host->wrappers.fsdp_forward_us,
+                                                               [FT_BACKWARD] = host->wrappers.fsdp_backward_us,
+                                                               [FT_UPDATE] = host->wrappers.fsdp_update_us},
+                                         [FT_WRAPPER_MODULES] = {[FT_FORWARD] = host->wrappers.module_forward_us,
+                                                                 [FT_RECOMPUTE] = host->wrappers.module_again_us,
+                                                                 [FT_BACKWARD] = host->wrappers.module_backward_us,
+                                                                 [FT_UPDATE] = host->wrappers.module_update_us}};
     if (by->dispatch == FT_DISPATCH_NONE || by->lean_hooks || (unsigned)phase >= FT_PHASE_COUNT) return 0;
-    return as_operators(by, tensors * (sharded ? shards : copies)[phase]);
+    return as_operators(by, tensors * us[wrapper][phase]);
 }
 
 double ft__host_list_us(const ft_issuer *by, ft_listing what)

@@ -28,6 +28,7 @@ typedef struct ft_host {
     } checkpoints;
     struct {
         double fsdp_forward_us, fsdp_backward_us, fsdp_update_us, ddp_backward_us;
+        double module_forward_us, module_again_us, module_backward_us, module_update_us;
     } wrappers; /* per tensor */
     struct {
         double call_us, gather_us, scatter_us, copy_us, spread_us;
@@ -90,9 +91,10 @@ double ft__host_pass_us(const ft_issuer *by, ft_phase phase);
 double ft__host_checkpoint_us(const ft_issuer *by, ft_phase phase);
 /* What a policy adds to it that is asked of every operator: selective checkpoints, per pass over so many of them. */
 double ft__host_policy_us(const ft_issuer *by, double operators);
-/* What a wrapper that keeps replicas together adds to a pass over so many parameter tensors: DDP, or FSDP
- * (`sharded`). */
-double ft__host_wrapper_us(const ft_issuer *by, bool sharded, ft_phase phase, double tensors);
+/* What a wrapper that keeps replicas together adds to a pass over so many parameter tensors: DDP's copies, the hooks of
+ * FSDP around a layer, DeepSpeed's around every module. */
+typedef enum ft_wrapper { FT_WRAPPER_COPIES, FT_WRAPPER_UNITS, FT_WRAPPER_MODULES } ft_wrapper;
+double ft__host_wrapper_us(const ft_issuer *by, ft_wrapper wrapper, ft_phase phase, double tensors);
 /* Exchanges of lists of tensors, one for every rank: what the call costs, and what one entry. */
 typedef enum ft_listing {
     FT_LIST_CALLED,    /* all around the loops */

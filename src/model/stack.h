@@ -67,6 +67,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")         \
     X(prepares_kbit, "beside 4-bit weights all others are fp32, and what layers pass on flows in it")              \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
+    X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
     X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")

@@ -50,6 +50,12 @@ static const char *reducing(const ft_effect_case *c)
     return c->trains && c->w->execution == FT_RUN_FUSED && (norms || tied) ? NULL : sharing(c);
 }
 
+static const char *sharding(const ft_effect_case *c)
+{
+    bool hooks = c->trains && c->p->zero >= 3 && ft__stack(c->w)->module_hooks;
+    return hooks ? NULL : sharing(c);
+}
+
 static const char *sharded(const ft_effect_case *c)
 {
     return sharing(c) ? sharing(c) : c->p->zero > 0 ? NULL : "\"zero\" is 0";
@@ -162,7 +168,7 @@ const ft_rule ft__ranks_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_CP] = ft__acts,
     [FT_KEY_ID_EP] = ft__acts,
     [FT_KEY_ID_ETP] = expert_tensor,
-    [FT_KEY_ID_ZERO] = sharing,
+    [FT_KEY_ID_ZERO] = sharding,
     [FT_KEY_ID_SP] = tensor,
     [FT_KEY_ID_SCHEDULE] = staged,
     [FT_KEY_ID_OVERLAP] = sharing,

@@ -109,6 +109,13 @@ static ft_status forecast_step(const ft_context *ft, ft_scratch *s, const ft_mod
                     r->model, r->device->name, step->step_ms, step->low_ms, step->high_ms, step->memory.peak_bytes);
 }
 
+/* One GPU, and nothing that treats it as one rank of many: DeepSpeed's hooks run there, too. */
+static bool alone(const ft_model_request *r)
+{
+    bool hooks = r->work.task == FT_TRAIN && r->parallel.zero >= 3 && ft__stack(&r->work)->module_hooks;
+    return ft__parallel_alone(&r->parallel) && !hooks;
+}
+
 static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
                                 ft_step *step, ft_graph **shown, ft_error *err)
 {
@@ -147,7 +154,7 @@ static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_mo
 static ft_status forecast_laid_out(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
                                    ft_step *step, ft_graph **g, ft_error *err)
 {
-    if (ft__parallel_alone(&r->parallel)) {
+    if (alone(r)) {
         FT_TRY(ft__model_graph(r->arch, &r->work, s->arena, g, err));
         FT_TRY(forecast_step(ft, s, r, view->quantile, *g, step, err));
     } else {
@@ -283,7 +290,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     out->tokens = r->tokens;
     FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));
     ft__rollout_apply(&rollout, step);
-    if (ft__parallel_alone(&r->parallel)) FT_TRY(add_remedy(s, r, g, step, err));
+    if (alone(r)) FT_TRY(add_remedy(s, r, g, step, err));
     FT_TRY(collect_warnings(s, r, &out->warnings, err));
     out->model = r->model;
     out->dtype_name = r->dtype_name;

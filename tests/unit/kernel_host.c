@@ -111,18 +111,24 @@ static void wrappers_cost_by_the_parameter(void **state)
               none = {.host = at, .dispatch = FT_DISPATCH_NONE};
     ft_issuer graph = {.host = at, .dispatch = FT_DISPATCH_GRAPH};
     ft_issuer fast = {.host = at, .dispatch = FT_DISPATCH_EAGER, .us_per_op = 10};
-    double forward = ft__host_wrapper_us(&host, true, FT_FORWARD, 12);
-    double backward = ft__host_wrapper_us(&host, true, FT_BACKWARD, 12);
+    double forward = ft__host_wrapper_us(&host, FT_WRAPPER_UNITS, FT_FORWARD, 12);
+    double backward = ft__host_wrapper_us(&host, FT_WRAPPER_UNITS, FT_BACKWARD, 12);
     /* A layer of GPT-2 under fully_shard: 1.0 and 2.1 ms on the H200's machine. */
     assert_true(forward > 800 && forward < 1600 && backward > 1600 && backward < 2500);
-    assert_true(ft__host_wrapper_us(&host, true, FT_FORWARD, 24) == 2 * forward);
-    assert_true(ft__host_wrapper_us(&host, false, FT_FORWARD, 12) == 0);
-    assert_true(ft__host_wrapper_us(&host, false, FT_BACKWARD, 12) < backward / 4);
-    assert_true(ft__host_wrapper_us(&compiled, true, FT_FORWARD, 12) == forward);
-    assert_true(ft__host_wrapper_us(&megatron, true, FT_FORWARD, 12) == 0);
-    assert_true(ft__host_wrapper_us(&graph, true, FT_FORWARD, 12) == forward);
-    assert_true(ft__host_wrapper_us(&none, true, FT_FORWARD, 12) == 0);
-    assert_true(ft__host_wrapper_us(&fast, true, FT_FORWARD, 12) == forward / 4);
+    assert_true(ft__host_wrapper_us(&host, FT_WRAPPER_UNITS, FT_FORWARD, 24) == 2 * forward);
+    assert_true(ft__host_wrapper_us(&host, FT_WRAPPER_COPIES, FT_FORWARD, 12) == 0);
+    assert_true(ft__host_wrapper_us(&host, FT_WRAPPER_COPIES, FT_BACKWARD, 12) < backward / 4);
+    assert_true(ft__host_wrapper_us(&compiled, FT_WRAPPER_UNITS, FT_FORWARD, 12) == forward);
+    assert_true(ft__host_wrapper_us(&megatron, FT_WRAPPER_UNITS, FT_FORWARD, 12) == 0);
+    assert_true(ft__host_wrapper_us(&graph, FT_WRAPPER_UNITS, FT_FORWARD, 12) == forward);
+    assert_true(ft__host_wrapper_us(&none, FT_WRAPPER_UNITS, FT_FORWARD, 12) == 0);
+    assert_true(ft__host_wrapper_us(&fast, FT_WRAPPER_UNITS, FT_FORWARD, 12) == forward / 4);
+    /* A layer of Llama under DeepSpeed's zero 3: 3.0 to 3.6 and 3.3 to 4.8 ms; running again costs, FSDP's does not. */
+    double modules = ft__host_wrapper_us(&host, FT_WRAPPER_MODULES, FT_FORWARD, 9);
+    double back = ft__host_wrapper_us(&host, FT_WRAPPER_MODULES, FT_BACKWARD, 9);
+    assert_true(modules > 2600 && modules < 4000 && back > 3300 && back < 4800);
+    assert_true(ft__host_wrapper_us(&host, FT_WRAPPER_MODULES, FT_RECOMPUTE, 9) > 0);
+    assert_true(ft__host_wrapper_us(&host, FT_WRAPPER_UNITS, FT_RECOMPUTE, 9) == 0);
 }
 
 static void plans_are_made_where_cudnn_answers(void **state)

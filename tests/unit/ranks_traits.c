@@ -48,6 +48,8 @@ static const turn turns[] = {
     {"packed_inputs", "pytorch", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packed_inputs", "litgpt", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
+    {"module_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
+    {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
     {"model_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
