@@ -68,6 +68,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(prepares_kbit, "beside 4-bit weights all others are fp32, and what layers pass on flows in it")              \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
     X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
+    X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
     X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")

@@ -43,13 +43,34 @@ static double bucket_of(const ft_ranks *r, double element)
     return stack->bucket_mib > 0 ? stack->bucket_mib * 1048576 : bucket_elements(r, stack) * element;
 }
 
+/* Each rank sends its part to all others, one rank after the other: as many starts as there are ranks. */
+static ft_status broadcast_ms(const ft_ranks *r, const ft_group *group, double bytes, double *ms, ft_error *err)
+{
+    ft_comm one = {0};
+    *ms = 0;
+    if (group->size < 2 || bytes <= 0) return FT_OK;
+    double ranks = (double)group->size;
+    FT_TRY(ft__collective_forecast(r->predictor, r->device, r->cluster, FT_COLLECTIVE_BROADCAST, bytes / ranks, group,
+                                   r->quantile, &one, err));
+    *ms = ranks * one.ms;
+    return FT_OK;
+}
+
+static ft_status gathered_ms(const ft_ranks *r, const ft_group *group, double bytes, stage_lanes *s, double *ms,
+                             ft_error *err)
+{
+    if (r->parallel->zero == 1 && ft__ranks_stack(r->parallel, r->work)->broadcasts_updates)
+        return broadcast_ms(r, group, bytes, ms, err);
+    return ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, group, bytes, ms, &s->width, err);
+}
+
 static ft_status gather_ms(const ft_ranks *r, double dense, double expert, stage_lanes *s, double *ms, ft_error *err)
 {
     double one, element = gather_element(r);
     ft_group group = ft__ranks_sharers(r->parallel, false);
-    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, dense * element, ms, &s->width, err));
+    FT_TRY(gathered_ms(r, &group, dense * element, s, ms, err));
     group = ft__ranks_sharers(r->parallel, true);
-    FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_ALL_GATHER, &group, expert * element, &one, &s->width, err));
+    FT_TRY(gathered_ms(r, &group, expert * element, s, &one, err));
     *ms += one;
     return FT_OK;
 }

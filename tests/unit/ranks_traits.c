@@ -50,6 +50,7 @@ static const turn turns[] = {
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"module_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
     {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
+    {"broadcasts_updates", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
     {"model_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
