@@ -82,7 +82,8 @@ int cli_web(const cli_args *args)
     const char *listen = cli_value(args, OPT_LISTEN);
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     web_settings set = {.listen = listen && strcmp(listen, "localhost") != 0 ? listen : "127.0.0.1",
-                        .token = cli_value(args, OPT_TOKEN)};
+                        .token = cli_value(args, OPT_TOKEN),
+                        .shipped = !options.predictor && !options.calibration};
     int64_t port = 8080, threads = 0;
     char page_folder[4096];
     web_files page = {0};

@@ -62,6 +62,7 @@ static enum MHD_Result send_about(const web_server *s, struct MHD_Connection *c)
     ft__json_member_flag(&out, "ok", true);
     ft__json_member_text(&out, "version", ft_version());
     ft__json_member_flag(&out, "files", s->set.folder->given);
+    ft__json_member_flag(&out, "shipped", s->set.shipped);
     ft__json_member_whole(&out, "threads", s->set.threads);
     ft__json_close(&out);
     ft__text_add(&out, "\n");

@@ -11,6 +11,7 @@ typedef struct web_settings {
     const char *token;  /* NULL: none is asked for */
     double patience_s;  /* that a client may take to send a request */
     int threads;        /* of one batch */
+    bool shipped; /* the predictor that was built in, and no calibration: the page's own library answers the same */
     const web_files *page;
     const web_folder *folder;
 } web_settings;

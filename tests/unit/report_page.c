@@ -143,6 +143,19 @@ static void ticks_stand_in_the_range(void **state)
         }
 }
 
+/* Where few have room, those that stay are of the whole range: 1.4 to 440 days were marked up to 20 only. */
+static void few_ticks_span_the_range(void **state)
+{
+    (void)state;
+    static const ft_ruler days = {1.4, 440, 0, 300, true};
+    for (int most = 2; most < 12; most++) {
+        double ticks[FT_TICKS];
+        int count = ft__ruler_ticks(&days, most, ticks);
+        assert_in_range(count, 2, most);
+        assert_true(ticks[0] <= 10 && ticks[count - 1] >= 100);
+    }
+}
+
 /* Counts of GPUs stand whole, and the last label stays in the frame. */
 static void labels_are_whole(void **state)
 {
@@ -182,10 +195,10 @@ static void survives_exhaustion(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_are_sound),     cmocka_unit_test(kernels_are_dots),
-        cmocka_unit_test(curve_has_the_peak),  cmocka_unit_test(text_is_escaped),
-        cmocka_unit_test(labels_are_whole),    cmocka_unit_test(ticks_stand_in_the_range),
-        cmocka_unit_test(survives_exhaustion),
+        cmocka_unit_test(pages_are_sound),          cmocka_unit_test(kernels_are_dots),
+        cmocka_unit_test(curve_has_the_peak),       cmocka_unit_test(text_is_escaped),
+        cmocka_unit_test(labels_are_whole),         cmocka_unit_test(ticks_stand_in_the_range),
+        cmocka_unit_test(few_ticks_span_the_range), cmocka_unit_test(survives_exhaustion),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -170,18 +170,31 @@ double ft__ruler_at(const ft_ruler *r, double value)
     return r->from + share * (r->to - r->from);
 }
 
+/* Ticks of every decade at these factors, `most` of them and one more at the utmost: that they do not fit is seen by it. */
+static int decade_ticks(const ft_ruler *r, const double *factors, int factor_count, int most, double *ticks)
+{
+    int first = (int)floor(log10(r->low)), last = (int)floor(log10(r->high) + 1e-9), count = 0;
+    for (int d = first; d <= last && count <= most; d++)
+        for (int i = 0; i < factor_count && count <= most; i++) {
+            double value = factors[i] * pow(10, d);
+            if (value < r->low * (1 - 1e-9) || value > r->high * (1 + 1e-9)) continue;
+            if (count < most) ticks[count] = value;
+            count++;
+        }
+    return count;
+}
+
 static int log_ticks(const ft_ruler *r, int most, double *ticks)
 {
     int first = (int)ceil(log10(r->low) - 1e-9), last = (int)floor(log10(r->high) + 1e-9), count = 0, stride = 1;
-    if (last - first < 2) { /* hardly a decade: in between too */
-        static const double few[] = {1, 2, 5}, more[] = {1, 1.5, 2, 3, 5, 7};
-        bool short_one = r->high < 8 * r->low;
-        for (int d = first - 1; d <= last && count < FT_TICKS; d++)
-            for (int i = 0; i < (short_one ? 6 : 3) && count < FT_TICKS && count < most; i++) {
-                double value = (short_one ? more : few)[i] * pow(10, d);
-                if (value >= r->low * (1 - 1e-9) && value <= r->high * (1 + 1e-9)) ticks[count++] = value;
-            }
-        return count;
+    if (last - first < 2) { /* hardly a decade: in between too, as densely as there is room for */
+        static const double sets[][6] = {{1, 1.5, 2, 3, 5, 7}, {1, 2, 5}, {1, 3}, {1}};
+        static const int sizes[] = {6, 3, 2, 1};
+        for (int i = r->high < 8 * r->low ? 0 : 1; i < 4; i++) {
+            count = decade_ticks(r, sets[i], sizes[i], most, ticks);
+            if (count <= most) return count;
+        }
+        return most;
     }
     while ((last - first) / stride + 1 > most) stride++;
     for (int d = first; d <= last && count < FT_TICKS; d += stride) ticks[count++] = pow(10, d);
