@@ -245,7 +245,14 @@ def test_files(program, folder):
             status, _, body = server.post("/api/answer", train(model))
             if status not in (400, 403):
                 raise AssertionError(f"without --files: {model} {status}")
-        expect("without --files", False, json.loads(server.ask("GET", "/api/about")[2])["files"])
+        about = json.loads(server.ask("GET", "/api/about")[2])
+        expect("without --files", (False, True), (about["files"], about["shipped"]))
+    finally:
+        server.stop()
+    # A predictor of one's own: the page's library would answer otherwise, so it must not.
+    server = Server(program, "--predictor", str(pathlib.Path(__file__).resolve().parents[2] / "data/predictors/default.ftp"))
+    try:
+        expect("with --predictor", False, json.loads(server.ask("GET", "/api/about")[2])["shipped"])
     finally:
         server.stop()
 

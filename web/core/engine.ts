@@ -26,6 +26,8 @@ export interface AskOptions {
 export interface OpenOptions {
     /** At most so many workers; left out: one per core, eight at most. */
     workers?: number;
+    /** Keep the files for the next visit; left out: yes. */
+    keep?: boolean;
 }
 
 interface Job {
@@ -91,7 +93,7 @@ export class Engine {
                 engine.start();
             });
             onProgress({ stage: 'ready', loaded: 1, total: 1 });
-            keep(base);
+            if (options.keep !== false) keep(base);
             return engine;
         } finally {
             abort.abort(); // what is still on its way when something failed

@@ -3,6 +3,10 @@
 // `foretell web` says in index.html that it is there (cli/web_files.c); other file servers do not, and nothing is asked
 // of them. It answers on all its cores and reads files that it was given a folder of. Files that a user drops stay here:
 // requests that name one are answered in the browser, and so is all that follows once the server is gone.
+//
+// A question about one step is answered in less time than a browser needs to send it: milliseconds of a frame that a slider
+// waits for. So the library is loaded behind the page once that stands, and such questions are its from then on, where the
+// server says that it has the same predictor and no calibration: the answers are the same to the byte.
 import { Engine, type OnProgress } from './engine';
 
 export interface Source {
@@ -36,23 +40,43 @@ class Browser implements Source {
 interface About {
     version: string;
     files: boolean;
+    shipped: boolean; // its predictor is the one that comes with the page, and nothing is calibrated
     threads: number;
 }
 
+const SETTLED_MS = 500; // after which the page stands and the library may be loaded
+/** Tasks of one step; others may take seconds and all cores. */
+const small = new Set(['train', 'forward', 'prefill', 'decode', 'memory', 'kernel', 'collective', 'draw']);
+const isSmall = (request: string): boolean =>
+    [...request.matchAll(/"task":"(\w+)"/g)].every(([, task]) => small.has(task!));
+/** What may name a file of the server. */
+const isPath = (request: string): boolean => /\/|\.(json|onnx|gz|pt2)"/.test(request);
+
 class Server implements Source {
-    readonly where: string;
     readonly files: boolean;
     private gone = false;
     private engine: Promise<Engine> | null = null;
+    private near: Engine | null = null; // once it is loaded, and answers as the server does
     private readonly kept: string[] = []; // paths of files that were dropped
 
-    constructor(private readonly base: URL, about: About) {
-        this.where = `by foretell ${about.version} on ${base.host}, ${about.threads} ${about.threads === 1 ? 'core' : 'cores'}`;
+    constructor(private readonly base: URL, private readonly about: About) {
         this.files = about.files;
+        if (about.shipped) setTimeout(() => void this.approach(), SETTLED_MS);
+    }
+
+    get where(): string {
+        const { version, threads } = this.about;
+        const too = this.near ? '; single steps in this browser' : '';
+        return `by foretell ${version} on ${this.base.host}, ${threads} ${threads === 1 ? 'core' : 'cores'}${too}`;
+    }
+
+    private async approach(): Promise<void> {
+        const engine = await this.here().catch(() => null);
+        if (engine?.version === this.about.version) this.near = engine;
     }
 
     private here(): Promise<Engine> {
-        return (this.engine ??= Engine.open(this.base));
+        return (this.engine ??= Engine.open(this.base, () => {}, { keep: false })); // the server has the page
     }
 
     /** As lines of a batch: there a request that is wrong has an answer, not a status that browsers complain about. */
@@ -71,6 +95,7 @@ class Server implements Source {
     }
 
     async answer(request: string): Promise<string> {
+        if (this.near && isSmall(request) && !(this.files && isPath(request))) return this.near.answer(request);
         const ours = this.gone || this.kept.some((path) => request.includes(JSON.stringify(path)));
         const lines = ours ? null : await this.asked([request]);
         return lines?.[0] ?? (await this.here()).answer(request);
