@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_write.h"
 #include "base/median.h"
+#include "base/unzip.h"
 #include "fit/fit.h"
 #include "measured_model_list.h"
 #include "request/keys.h"
@@ -253,20 +253,17 @@ static ft_status one_row(models *m, const json_t *row, ft_error *err)
 static ft_status read_all(const char *path, ft_text *out, ft_error *err)
 {
     enum { PORTION = 1 << 16 };
-    char *bytes = malloc(PORTION);
-    gzFile file = bytes ? gzopen(path, "rb") : NULL;
+    ft_unzip *file;
+    FT_TRY(ft__unzip_open(path, &file, err));
+    unsigned char *bytes = malloc(PORTION);
     ft_status status = bytes ? FT_OK : ft__no_memory(err);
-    if (bytes && !file) status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot be opened");
-    while (file && status == FT_OK) {
-        int got = gzread(file, bytes, PORTION);
-        if (got < 0) status = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "is cut short or no gzip");
-        if (got <= 0) break;
-        ft__text_add_n(out, bytes, (size_t)got);
+    for (size_t got; status == FT_OK && (got = ft__unzip_read(file, bytes, PORTION)) > 0;) {
+        ft__text_add_n(out, (const char *)bytes, got);
         if (out->failed) status = ft__no_memory(err);
     }
-    /* A file that ends early reads as an end, and says so only when it is closed. */
-    if (file && gzclose(file) != Z_OK && status == FT_OK)
-        status = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "is cut short or no gzip");
+    if (status == FT_OK && ft__unzip_ended(file, NULL) != FT_UNZIP_WHOLE)
+        status = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "%s", ft__unzip_broken(file));
+    ft__unzip_close(file);
     free(bytes);
     return status;
 }

@@ -7,7 +7,6 @@
  * number where one is asked for. */
 #include "base/table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,17 +60,8 @@ ft_status ft__table_open(const char *path, ft_table **out, ft_error *err)
     }
     memcpy(t->path, path, path_size);
     t->line = t->column = 1;
-    errno = 0;
-    t->file = gzopen(path, "rbe"); /* e: close on exec */
-    ft_status status = FT_OK;
-    if (!t->file)
-        status = errno && errno != ENOMEM
-                     ? ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot open '%s': %s", path, strerror(errno))
-                     : ft__table_no_memory(t, err);
-    if (status == FT_OK) {
-        gzbuffer(t->file, FT_TABLE_BUFFER);
-        status = read_header(t, err);
-    }
+    ft_status status = ft__unzip_open(path, &t->file, err);
+    if (status == FT_OK) status = read_header(t, err);
     if (status != FT_OK) {
         ft__table_close(t);
         return status;
@@ -83,7 +73,7 @@ ft_status ft__table_open(const char *path, ft_table **out, ft_error *err)
 void ft__table_close(ft_table *t)
 {
     if (!t) return;
-    if (t->file) gzclose(t->file);
+    ft__unzip_close(t->file);
     ft__table_free_row(&t->header);
     ft__table_free_row(&t->row);
     free(t->buffer);

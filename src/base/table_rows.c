@@ -1,6 +1,6 @@
 /* table_rows.c: the bytes of a CSV file, cut into rows and cells.
  *
- * zlib's gzread passes plain files through, so both kinds take the same way. What RFC 4180 says holds: cells in quotes
+ * Plain files and gzipped ones take the same way (unzip.h). What RFC 4180 says holds: cells in quotes
  * may hold commas, line ends and doubled quotes. Beyond it: rows end with LF, CRLF or CR; a byte-order mark and blank
  * lines are skipped.
  *
@@ -9,7 +9,6 @@
  * because a megabyte of gzip may unfold into a gigabyte. */
 #include "base/table_rows.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,39 +24,26 @@ ft_status ft__table_no_memory(const ft_table *t, ft_error *err)
 
 static ft_status read_error(const ft_table *t, ft_error *err)
 {
-    int code;
-    const char *reason = gzerror(t->file, &code);
-    switch (code) {
-    case Z_MEM_ERROR: return ft__table_no_memory(t, err);
-    case Z_ERRNO: return ft__fail_at(err, FT_E_FILE, t->path, 0, 0, "cannot read '%s': %s", t->path, strerror(errno));
-    case Z_BUF_ERROR:
+    const char *reason;
+    switch (ft__unzip_ended(t->file, &reason)) {
+    case FT_UNZIP_UNREADABLE:
+        return ft__fail_at(err, FT_E_FILE, t->path, 0, 0, "cannot read '%s': %s", t->path, reason);
+    case FT_UNZIP_EARLY:
         return ft__fail_at(err, FT_E_FORMAT, t->path, 0, 0, "'%s' is a truncated gzip file: it stops after line %d",
                            t->path, t->line);
-    default: {
-        /* zlib puts the path in front of its own reason. */
-        const char *colon = reason ? strstr(reason, ": ") : NULL;
-        return ft__fail_at(err, FT_E_FORMAT, t->path, 0, 0, "'%s' is a damaged gzip file: %s", t->path,
-                           colon ? colon + 2 : "it cannot be unpacked");
-    }
+    default: return ft__fail_at(err, FT_E_FORMAT, t->path, 0, 0, "'%s' is a damaged gzip file: %s", t->path, reason);
     }
 }
 
-/* Fills the buffer; at the end of the file `ended` is set. */
+/* Fills the buffer; at the end of the file `ended` is set. What comes before a cut or a damage is not trusted. */
 static ft_status refill(ft_table *t, ft_error *err)
 {
     t->buffer_at = t->buffer_end = 0;
     if (t->ended) return FT_OK;
-    errno = 0;
-    int got = gzread(t->file, t->buffer, FT_TABLE_BUFFER);
-    if (got < 0) return read_error(t, err);
+    size_t got = ft__unzip_read(t->file, t->buffer, FT_TABLE_BUFFER);
+    if (ft__unzip_ended(t->file, NULL) != FT_UNZIP_WHOLE) return read_error(t, err);
     t->buffer_end = (unsigned)got;
-    if (got < FT_TABLE_BUFFER) {
-        /* A file cut short reads like one that ended; only gzerror tells. What came before the cut is not trusted. */
-        int code = Z_OK;
-        gzerror(t->file, &code);
-        if (code != Z_OK && code != Z_STREAM_END) return read_error(t, err);
-        if (got == 0) t->ended = true;
-    }
+    t->ended = got == 0;
     return FT_OK;
 }
 

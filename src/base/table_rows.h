@@ -1,11 +1,10 @@
 /* Rows of a CSV file as table.c holds them. */
 #ifndef FT_BASE_TABLE_ROWS_H
 #define FT_BASE_TABLE_ROWS_H
-#include <zlib.h>
-
 #include "base/table.h"
+#include "base/unzip.h"
 
-enum { FT_TABLE_BUFFER = 32 * 1024 }; /* as large as the window that inflating looks back over */
+enum { FT_TABLE_BUFFER = 32 * 1024 };
 
 /* One row: cells one after another, each NUL-terminated. Offsets, as the text moves when it grows. */
 typedef struct ft_table_row {
@@ -18,7 +17,7 @@ typedef struct ft_table_row {
 
 struct ft_table {
     char *path;
-    gzFile file;
+    ft_unzip *file;
     unsigned char *buffer;
     unsigned buffer_at, buffer_end;
     bool ended, after_cr;

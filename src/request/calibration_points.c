@@ -8,11 +8,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/json_write.h"
+#include "base/unzip.h"
 #include "device/gpu.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
@@ -245,18 +245,24 @@ static ft_status load(const char *path, char **out, size_t *length, ft_error *er
 {
     ft_text text = {.cap = MOST_BYTES};
     if (!ft__file_exists(path)) return ft__fail_at(err, FT_E_FILE, path, 0, 0, "there is no such file");
-    gzFile file = gzopen(path, "rbe");
-    char *buffer = malloc(1 << 16);
-    int got = file && buffer ? 0 : -1;
-    while (file && buffer && (got = gzread(file, buffer, 1 << 16)) > 0 && !text.failed)
-        ft__text_add_n(&text, buffer, (size_t)got);
-    if (file) gzclose(file);
+    ft_unzip *file;
+    FT_TRY(ft__unzip_open(path, &file, err));
+    unsigned char *buffer = malloc(1 << 16);
+    size_t got = 0;
+    while (buffer && !text.failed && (got = ft__unzip_read(file, buffer, 1 << 16)) > 0)
+        ft__text_add_n(&text, (const char *)buffer, got);
+    ft_status status = FT_OK;
+    if (!buffer)
+        status = ft__no_memory(err);
+    else if (text.failed)
+        status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "more than %d MiB of measurements", MOST_BYTES >> 20);
+    else if (ft__unzip_ended(file, NULL) != FT_UNZIP_WHOLE)
+        status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot be read: %s", ft__unzip_broken(file));
+    ft__unzip_close(file);
     free(buffer);
-    if (got < 0 || text.failed) {
-        bool large = text.failed;
+    if (status != FT_OK) {
         ft__text_free(&text);
-        return large ? ft__fail_at(err, FT_E_FILE, path, 0, 0, "more than %d MiB of measurements", MOST_BYTES >> 20)
-                     : ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot be read");
+        return status;
     }
     *out = text.at;
     *length = text.length;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/unzip.h"
+#include "base/unzip.h"
 
 enum { BUFFER_BYTES = 1 << 20, EVENT_BYTES = 8 << 20, HEADER_BYTES = 256 << 10, KEY_BYTES = 48 };
 

@@ -1,11 +1,9 @@
 /* zlib.h: the part of zlib that src/ calls, where a browser stands in for it (WebAssembly).
  *
- * A page unpacks gzip itself (DecompressionStream) before it hands a file over, so that files here are plain: gzread is
- * fread, and inflate says what to do about a file that is packed all the same. */
+ * A page unpacks gzip itself (DecompressionStream) before it hands a file over, so that files here are plain;
+ * inflate says what to do about a file that is packed all the same. */
 #ifndef FT_WEB_ZLIB_H
 #define FT_WEB_ZLIB_H
-#include <stdio.h>
-
 #define MAX_WBITS 15
 enum { Z_OK = 0, Z_STREAM_END = 1, Z_ERRNO = -1, Z_STREAM_ERROR = -2, Z_DATA_ERROR = -3, Z_MEM_ERROR = -4, Z_BUF_ERROR = -5 };
 enum { Z_NO_FLUSH = 0 };
@@ -40,27 +38,4 @@ static inline int inflateEnd(z_stream *z)
     (void)z;
     return Z_OK;
 }
-
-typedef FILE *gzFile;
-static inline gzFile gzopen(const char *path, const char *mode)
-{
-    (void)mode;
-    return fopen(path, "rb");
-}
-static inline int gzbuffer(gzFile file, unsigned size)
-{
-    (void)file, (void)size;
-    return 0;
-}
-static inline int gzread(gzFile file, void *to, unsigned size)
-{
-    size_t got = fread(to, 1, size, file);
-    return got == 0 && ferror(file) ? -1 : (int)got;
-}
-static inline const char *gzerror(gzFile file, int *code)
-{
-    *code = ferror(file) ? Z_ERRNO : Z_OK;
-    return "the file cannot be read";
-}
-static inline int gzclose(gzFile file) { return fclose(file); }
 #endif

@@ -1,32 +1,46 @@
 /* unzip.c: gzip members (RFC 1952) through zlib's inflate, anything else as it is. */
-#include "trace/unzip.h"
+#define _POSIX_C_SOURCE 200809L /* O_CLOEXEC */
+#include "base/unzip.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
-enum { INPUT_BYTES = 1 << 18, GZIP_ALONE = 16 + MAX_WBITS };
+enum { INPUT_BYTES = 1 << 16, GZIP_ALONE = 16 + MAX_WBITS };
 
 struct ft_unzip {
-    FILE *file;
+    int file; /* -1: none is open */
     z_stream z;
     bool packed, began; /* began: inside a member */
     bool ended;         /* nothing more comes out */
     unsigned char *input;
-    char broken[120];
+    ft_unzip_end end;
+    char reason[80], broken[120];
 };
+
+static void stop(ft_unzip *u, ft_unzip_end end, const char *sentence, const char *reason)
+{
+    if (u->end != FT_UNZIP_WHOLE) return; /* the first is the reason */
+    u->end = end;
+    snprintf(u->reason, sizeof u->reason, "%s", reason);
+    snprintf(u->broken, sizeof u->broken, "%s%s", sentence, u->reason);
+}
 
 /* More of the file behind what is left of it; false at its end. */
 static bool refill(ft_unzip *u)
 {
     if (u->z.avail_in > 0) memmove(u->input, u->z.next_in, u->z.avail_in);
-    errno = 0;
-    size_t got = fread(u->input + u->z.avail_in, 1, INPUT_BYTES - u->z.avail_in, u->file);
-    if (got == 0 && ferror(u->file)) snprintf(u->broken, sizeof u->broken, "it cannot be read: %.80s", strerror(errno));
+    ssize_t got;
+    do {
+        got = read(u->file, u->input + u->z.avail_in, INPUT_BYTES - u->z.avail_in);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0) stop(u, FT_UNZIP_UNREADABLE, "it cannot be read: ", strerror(errno));
     u->z.next_in = u->input;
-    u->z.avail_in += (uInt)got;
+    if (got > 0) u->z.avail_in += (uInt)got;
     return got > 0;
 }
 
@@ -44,14 +58,15 @@ ft_status ft__unzip_open(const char *path, ft_unzip **out, ft_error *err)
     if (!u || !u->input || inflateInit2(&u->z, GZIP_ALONE) != Z_OK) {
         if (u) free(u->input);
         free(u);
-        return ft__fail(err, FT_E_MEMORY, "out of memory while reading '%s'", path);
+        return ft__fail_at(err, FT_E_MEMORY, path, 0, 0, "out of memory while reading '%s'", path);
     }
-    errno = 0;
-    u->file = fopen(path, "rb");
-    if (!u->file) {
+    do {
+        u->file = open(path, O_RDONLY | O_CLOEXEC);
+    } while (u->file < 0 && errno == EINTR);
+    if (u->file < 0) {
         int why = errno;
         ft__unzip_close(u);
-        return ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot open: %s", why ? strerror(why) : "out of memory");
+        return ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot open: %s", strerror(why));
     }
     u->packed = u->began = at_a_member(u);
     *out = u;
@@ -68,12 +83,6 @@ static size_t read_plain(ft_unzip *u, unsigned char *to, size_t most)
     return n;
 }
 
-static void damaged(ft_unzip *u)
-{
-    snprintf(u->broken, sizeof u->broken, "the gzip file is damaged: %.70s",
-             u->z.msg && *u->z.msg ? u->z.msg : "unpacking fails");
-}
-
 /* One step of unpacking; false where nothing more comes. */
 static bool unpack(ft_unzip *u)
 {
@@ -82,7 +91,7 @@ static bool unpack(ft_unzip *u)
         u->began = true;
     }
     if (u->z.avail_in == 0 && !refill(u)) {
-        if (!u->broken[0]) snprintf(u->broken, sizeof u->broken, "the gzip file ends early");
+        stop(u, FT_UNZIP_EARLY, "the gzip file ends early", "");
         return false;
     }
     int code = inflate(&u->z, Z_NO_FLUSH);
@@ -91,7 +100,7 @@ static bool unpack(ft_unzip *u)
         return true;
     }
     if (code == Z_OK || code == Z_BUF_ERROR) return true; /* no progress: it wants more input, and gets it */
-    damaged(u);
+    stop(u, FT_UNZIP_DAMAGED, "the gzip file is damaged: ", u->z.msg && *u->z.msg ? u->z.msg : "unpacking fails");
     return false;
 }
 
@@ -111,12 +120,18 @@ size_t ft__unzip_read(ft_unzip *u, unsigned char *to, size_t most)
     return most - u->z.avail_out;
 }
 
+ft_unzip_end ft__unzip_ended(const ft_unzip *u, const char **reason)
+{
+    if (reason) *reason = u->reason;
+    return u->end;
+}
+
 const char *ft__unzip_broken(const ft_unzip *u) { return u->broken; }
 
 void ft__unzip_close(ft_unzip *u)
 {
     if (!u) return;
-    if (u->file) fclose(u->file);
+    if (u->file >= 0) close(u->file);
     inflateEnd(&u->z);
     free(u->input);
     free(u);
