@@ -17,9 +17,10 @@ SCHEDULES = {"gpipe": "FT_GPIPE", "1f1b": "FT_1F1B", "interleaved": "FT_INTERLEA
 RECOMPUTE = {"none": "FT_RECOMPUTE_NONE", "selective": "FT_RECOMPUTE_SELECTIVE", "full": "FT_RECOMPUTE_FULL"}
 OFFLOAD = {"optimizer": "FT_OFFLOAD_OPTIMIZER", "optimizer_nvme": "FT_OFFLOAD_OPTIMIZER_NVME",
            "paged_optimizer": "FT_OFFLOAD_PAGED_OPTIMIZER", "activations": "FT_OFFLOAD_ACTIVATIONS", "parameters": "FT_OFFLOAD_PARAMETERS"}
+CONTEXT = {"ring": "FT_CONTEXT_RING", "ulysses": "FT_CONTEXT_ULYSSES", "gather": "FT_CONTEXT_GATHER", "pytorch": "FT_CONTEXT_PYTORCH"}
 SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data")
 HEAD = {"name", "title", "date", "like", "sources"}
-RULES = {"stack", "execution", "zero", "schedules", "recompute", "runs", "files", "offload", *SWITCHES}
+RULES = {"stack", "execution", "zero", "schedules", "recompute", "runs", "files", "offload", "cp_kinds", *SWITCHES}
 
 
 def mask(values: list, words: dict[str, str] | None = None) -> str:
@@ -51,6 +52,7 @@ def entry(said: dict) -> str:
               f".runs = {json.dumps(said['runs'])}", f".files = {json.dumps(' ' + ' '.join(said['files']) + ' ')}",
               f".zero = {mask(said['zero'])}", f".zero_allowed = {mask(said['zero_allowed'])}",
               f".schedules = {mask(said['schedules'], SCHEDULES)}", f".recompute = {mask(said['recompute'], RECOMPUTE)}",
+              f".cp_kinds = {mask(said.get('cp_kinds', []), CONTEXT) or 0}",
               *(f".{key} = {str(bool(said.get(key, False))).lower()}" for key in SWITCHES),
               f".offload = offload_{said['name']}, .offload_count = {len(said['offload'])}"]
     return "    {" + ",\n     ".join(fields) + "},\n"

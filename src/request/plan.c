@@ -145,6 +145,7 @@ static ft_status read_allowed(const ft_said *said, ft_plan_request *r, ft_error 
     r->allow_ep = bits & 2u;
     r->allow_zero3 = bits & 4u;
     r->allow_offload = bits & 8u;
+    r->allow_cp_kinds = bits & 16u;
     return FT_OK;
 }
 

@@ -21,8 +21,8 @@ typedef struct ft_plan_request {
     const char *framework; /* Megatron's where none is named */
     int64_t gpus, global;
     ft_plan_set tp, pp, vpp, cp, ep, etp, zero, batch;
-    unsigned recompute, schedules;                       /* bits; 0: the framework's */
-    bool allow_cp, allow_ep, allow_zero3, allow_offload; /* beyond what is searched anyway */
+    unsigned recompute, schedules;                                       /* bits; 0: the framework's */
+    bool allow_cp, allow_ep, allow_zero3, allow_offload, allow_cp_kinds; /* beyond what is searched anyway */
     ft_plan_goal goal;
     double margin;                          /* of the memory, left free */
     int64_t top;                            /* plans to show */

@@ -23,8 +23,8 @@ static bool same_cell(const ft_cell *a, const ft_cell *b)
 {
     const ft_parallel *p = &a->parallel, *q = &b->parallel;
     return p->tp == q->tp && p->cp == q->cp && p->ep == q->ep && p->etp == q->etp && p->sp == q->sp &&
-           a->batch == b->batch && a->recompute == b->recompute && a->offload == b->offload && p->zero == q->zero &&
-           p->dp == q->dp;
+           p->context == q->context && a->batch == b->batch && a->recompute == b->recompute &&
+           a->offload == b->offload && p->zero == q->zero && p->dp == q->dp;
 }
 
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err)

@@ -27,6 +27,7 @@ typedef struct ft_framework {
     bool sp_with_tp;          /* norms and residuals are split over tensor ranks, always */
     bool tp_divides_kv_heads; /* no key-value head is held twice */
     bool cp, ep;              /* has context ranks, expert ranks */
+    unsigned cp_kinds;        /* bits of ft_context_kind: how context ranks can exchange, beyond its own way */
     bool folds_experts;       /* experts may be whole beside tensor ranks */
     bool only_data;           /* data ranks alone */
     const ft_offload_rule *offload;

@@ -91,6 +91,8 @@ ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_
 void ft__plan_bound(const ft_search *s, ft_candidate *c);
 /* The request with a candidate's layout. */
 ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *layout);
+/* Whether how context ranks exchange is worth a word: it is not what frameworks do by themselves. */
+bool ft__layout_says_context(const ft_parallel *p);
 /* The candidate's whole step. Its fate says what came of it; an error is one of memory. */
 ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_bench *bench,
                             ft_error *err);

@@ -10,6 +10,8 @@ static json_t *parallel_of(const ft_plan *plan, const ft_parallel *p)
                 ft__key_set(out, FT_KEY_ID_PP, json_integer(p->pp)) &&
                 ft__key_set(out, FT_KEY_ID_CP, json_integer(p->cp)) &&
                 ft__key_set(out, FT_KEY_ID_ZERO, json_integer(p->zero));
+    if (fine && ft__layout_says_context(p))
+        fine = ft__key_set(out, FT_KEY_ID_CP_KIND, json_string(ft__context_name(p->context)));
     if (fine && p->ep > 1) fine = ft__key_set(out, FT_KEY_ID_EP, json_integer(p->ep));
     if (fine && p->etp > 0) fine = ft__key_set(out, FT_KEY_ID_ETP, json_integer(p->etp));
     if (fine && p->vpp > 1) fine = ft__key_set(out, FT_KEY_ID_VPP, json_integer(p->vpp));

@@ -196,6 +196,28 @@ static ft_status add_sharding(ft_search *s, ft_layout *l, ft_error *err)
     return FT_OK;
 }
 
+bool ft__layout_says_context(const ft_parallel *p)
+{
+    return p->cp > 1 && (p->context == FT_CONTEXT_ULYSSES || p->context == FT_CONTEXT_GATHER);
+}
+
+/* How context ranks may exchange: as the request or the stack says, or any way that the framework has. */
+static ft_status add_context_kinds(ft_search *s, ft_layout *l, ft_error *err)
+{
+    const json_t *given = ft__key_get(s->asked->base, FT_KEY_ID_PARALLEL);
+    bool named = ft__key_get(given, FT_KEY_ID_CP_KIND) || ft__key_get(given, FT_KEY_ID_ULYSSES);
+    ft_context_kind own = l->parallel.context;
+    FT_TRY(add_sharding(s, l, err));
+    if (l->parallel.cp < 2 || named || !s->asked->allow_cp_kinds) return FT_OK;
+    for (int k = 0; k < FT_CONTEXT_COUNT; k++) {
+        if (k == (int)own || !(s->framework->cp_kinds & 1u << k)) continue;
+        l->parallel.context = (ft_context_kind)k;
+        FT_TRY(add_sharding(s, l, err));
+    }
+    l->parallel.context = own;
+    return FT_OK;
+}
+
 /* Whether every value of a set cuts something: one that leaves the choice of 1 asks for nothing that cannot be. */
 static bool cuts_by(const ft_plan_set *set)
 {
@@ -257,7 +279,7 @@ ft_status ft__plan_layouts(ft_search *s, ft_error *err)
                 l.parallel.etp = 0;
                 l.parallel.schedule = FT_1F1B;
                 l.parallel.sp = f->sp_with_tp && tp.at[t] > 1;
-                FT_TRY(add_sharding(s, &l, err));
+                FT_TRY(add_context_kinds(s, &l, err));
             }
         }
     return FT_OK;

@@ -82,6 +82,8 @@ static const char *const cases[] = {
     "\"model\":\"llama-3-8b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":32,\"seq\":4096,\"allow\":"
     "\"offload\","
     "\"search\":{\"cp\":1,\"batch\":[1,2]}",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":16,\"global_batch\":16,\"seq\":16384,\"allow\":"
+    "\"cp_kinds\",\"search\":{\"tp\":[1,2],\"pp\":[1,2],\"vpp\":1}",
     "\"model\":\"llama-3-8b\",\"gpu\":\"l40s\",\"gpus\":16,\"global_batch\":32,\"seq\":2048",
 };
 enum { CASES = sizeof cases / sizeof *cases };

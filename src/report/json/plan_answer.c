@@ -25,6 +25,7 @@ static void layout(ft_text *out, const ft_layout *l)
     ft__json_member_whole(out, "pp", p->pp);
     ft__json_member_whole(out, "vpp", p->vpp);
     ft__json_member_whole(out, "cp", p->cp);
+    if (ft__layout_says_context(p)) ft__json_member_text(out, "cp_kind", ft__context_name(p->context));
     ft__json_member_whole(out, "ep", p->ep);
     if (p->etp > 0) ft__json_member_whole(out, "etp", p->etp);
     ft__json_member_whole(out, "zero", p->zero);

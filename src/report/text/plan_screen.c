@@ -26,6 +26,8 @@ void ft__add_layout(ft_text *out, const ft_style *style, const ft_layout *l)
         ft__text_addf(out, "%s%s %" PRId64, any ? ", " : "", degrees[i].name, degrees[i].degree);
         if (degrees[i].degree == p->pp && degrees[i].name[0] == 'p' && p->vpp > 1)
             ft__text_addf(out, " %s %" PRId64, ft__times(style), p->vpp);
+        if (degrees[i].name[0] == 'c' && ft__layout_says_context(p))
+            ft__text_addf(out, " %s", ft__context_name(p->context));
         any = true;
     }
     if (!any) ft__text_add(out, "one GPU");
