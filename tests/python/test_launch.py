@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
+import subprocess
 import tomllib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,6 +138,23 @@ def test_starting() -> None:
         planned("megatron", ["accelerate"])
 
 
+def test_a_slurm_script_starts_as_it_stands(tmp_path: Path) -> None:
+    """Run by bash, with commands of Slurm that print what they get: srun gets torchrun's line with every flag of the plan."""
+    for name, says in (("scontrol", "echo node-1"), ("srun", "printf '%s\\n' \"$@\"")):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{says}\n")
+        (tmp_path / name).chmod(0o755)
+    for plan in planned("megatron", ["srun", "megatron"]):
+        (tmp_path / "job.sh").write_text(plan["launch"]["srun"])
+        done = subprocess.run(
+            ["bash", "-u", "job.sh"], cwd=tmp_path, capture_output=True, text=True, check=True,
+            env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_NODELIST": "node-[1-2]"},
+        )
+        started, flags = done.stdout.split("pretrain_gpt.py\n")
+        assert started.splitlines()[0] == "torchrun" and "--rdzv-endpoint=node-1:29500" in started
+        alone = shlex.split(plan["launch"]["megatron"].replace("\\\n", " "))[1:]
+        assert megatron_parser().parse_args(flags.splitlines()) == megatron_parser().parse_args(alone)
+
+
 @pytest.mark.parametrize("model", ["llama-3-8b", "mixtral-8x7b"])
 def test_bridge(model: str) -> None:
     """Overrides as Hydra reads them: KEY=VALUE, keys of the groups that ConfigContainer documents."""
@@ -148,6 +167,7 @@ def test_bridge(model: str) -> None:
         assert int(read["model.pipeline_model_parallel_size"]) == degrees["pp"]
         assert read["model.virtual_pipeline_model_parallel_size"] == (str(degrees["vpp"]) if degrees["vpp"] > 1 else "null")
         assert int(read["model.context_parallel_size"]) == degrees["cp"]
+        assert read.get("model.cp_comm_type") == ("p2p" if degrees["cp"] > 1 else None)
         assert int(read["model.expert_model_parallel_size"]) == degrees["ep"]
         assert int(read["train.micro_batch_size"]) == plan["batch"] and int(read["train.global_batch_size"]) == 64
         assert int(read["model.seq_length"]) == int(read["dataset.sequence_length"]) == 4096

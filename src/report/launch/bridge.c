@@ -24,6 +24,7 @@ static void layout(ft_text *out, const ft_parallel *p)
     else
         ft__text_add(out, "  model.virtual_pipeline_model_parallel_size=null \\\n");
     whole(out, "model.context_parallel_size", p->cp);
+    if (p->cp > 1) ft__text_addf(out, "  model.cp_comm_type=%s \\\n", ft__cp_comm_type(p));
     whole(out, "model.expert_model_parallel_size", p->ep);
     if (p->etp > 0) whole(out, "model.expert_tensor_parallel_size", p->etp);
     flag(out, "model.sequence_parallel", p->sp);

@@ -29,6 +29,9 @@ ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 /* Layers whose activations leave for the host: as named, or all but two at either end. */
 int64_t ft__offloaded_layers(const ft_launch *l);
 
+/* How context ranks exchange, in Megatron-Core's words. */
+const char *ft__cp_comm_type(const ft_parallel *p);
+
 /* The writers. */
 void ft__launch_megatron(ft_text *out, const ft_launch *l);
 void ft__launch_bridge(ft_text *out, const ft_launch *l);

@@ -13,6 +13,11 @@ static void whole(ft_text *out, const char *name, int64_t value)
     ft__text_addf(out, "  --%s %" PRId64 " \\\n", name, value);
 }
 
+const char *ft__cp_comm_type(const ft_parallel *p)
+{
+    return p->context == FT_CONTEXT_ULYSSES ? "a2a" : p->context == FT_CONTEXT_GATHER ? "all_gather" : "p2p";
+}
+
 static void layout(ft_text *out, const ft_launch *l)
 {
     const ft_parallel *p = &l->plan->layout.parallel;
@@ -24,11 +29,7 @@ static void layout(ft_text *out, const ft_launch *l)
     if (deal == FT_DEAL_ENDS) flag(out, "account-for-embedding-in-pipeline-split");
     if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS) flag(out, "account-for-loss-in-pipeline-split");
     if (p->cp > 1) whole(out, "context-parallel-size", p->cp);
-    if (p->cp > 1)
-        ft__text_addf(out, "  --cp-comm-type %s \\\n",
-                      p->context == FT_CONTEXT_ULYSSES  ? "a2a"
-                      : p->context == FT_CONTEXT_GATHER ? "all_gather"
-                                                        : "p2p");
+    if (p->cp > 1) ft__text_addf(out, "  --cp-comm-type %s \\\n", ft__cp_comm_type(p));
     if (p->ep > 1) whole(out, "expert-model-parallel-size", p->ep);
     if (p->etp > 0) whole(out, "expert-tensor-parallel-size", p->etp);
     if (p->sp) flag(out, "sequence-parallel");

@@ -1,6 +1,8 @@
 /* start.c: what starts the processes: torchrun on every node, a Slurm script, Open MPI. What each process runs stands
- * in TRAIN, which the framework's own file fills. */
+ * in the framework's `runs`; where that ends in a variable ("pretrain_gpt.py $MEGATRON_FLAGS"), the Slurm script sets it to
+ * the flags of the framework's own file, so that it starts as it stands. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "report/launch/launch.h"
 
@@ -16,6 +18,27 @@ static void torchrun(ft_text *out, const ft_launch *l, const char *head)
 
 void ft__launch_torchrun(ft_text *out, const ft_launch *l) { torchrun(out, l, "$HEAD_NODE"); }
 
+/* `NAME="` the flags of the framework's first file `"`, a line each, where what it runs ends in `$NAME`. */
+static void flags_of_its_own(ft_text *out, const ft_launch *l)
+{
+    const ft_framework *f = l->search->framework;
+    const char *name = strchr(f->runs, '$');
+    const ft_launcher *by;
+    char first[32];
+    ft_error ignored;
+    ft_text flags = {0};
+    if (!name) return;
+    snprintf(first, sizeof first, "%.*s", (int)strcspn(f->files + 1, " "), f->files + 1);
+    if (ft__launcher_find(first, f, &by, &ignored) != FT_OK) return;
+    by->write(&flags, l);
+    const char *at = flags.at ? strchr(flags.at, '\n') : NULL; /* the program's own line is in `runs` */
+    ft__text_addf(out, "%s=\"", name + 1);
+    for (; at && *at; at++)
+        if (*at != '\\' && (*at != ' ' || at[1] != '\\') && (*at != '\n' || at[1])) ft__text_addf(out, "%c", *at);
+    ft__text_add(out, "\"\n");
+    ft__text_drop(&flags, out);
+}
+
 void ft__launch_srun(ft_text *out, const ft_launch *l)
 {
     ft__text_addf(out,
@@ -25,6 +48,7 @@ void ft__launch_srun(ft_text *out, const ft_launch *l)
                   "#SBATCH --gpus-per-node=%" PRId64 "\n"
                   "#SBATCH --exclusive\n\n",
                   l->nodes, l->gpus_per_node);
+    flags_of_its_own(out, l);
     ft__text_add(out, "HEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\nsrun ");
     torchrun(out, l, "$HEAD_NODE");
 }
