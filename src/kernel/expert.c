@@ -80,108 +80,154 @@ static bool of_capped_units(const ft_device *device, const ft_op *op)
     return product && ft__matrix_cap(device, op->dtype) < 1;
 }
 
+/* One operator on its way to a forecast: who answers for it, and what physics says. */
+typedef struct asked_op {
+    const ft_predictor *p;
+    const ft_device *device;
+    ft_op op;
+    double quantile;
+    const ft_family *family; /* NULL: none */
+    int variant;
+    const ft_expert *expert; /* NULL: nobody was fitted */
+    ft_kinship kinship;
+    bool untaught;      /* nothing that its trees learned holds here */
+    const double *lent; /* constants of the nearest GPU, for one that nobody measured; NULL: the expert's own */
+    ft_physics ph;
+    bool own;                 /* figures that nothing was fitted to */
+    double launch_ms, all_ms; /* before it is corrected */
+} asked_op;
+
+static void find_expert(asked_op *a)
+{
+    a->variant = -1;
+    a->family = ft__family_of(&a->op, &a->variant);
+    a->kinship = FT_KIN_WORLD;
+    if (a->family && a->p->mode == FT_PREDICT_LEARNED)
+        a->expert = ft__predictor_expert(a->p, a->family, a->variant, a->device, &a->kinship);
+    /* A request that does not say how its low-precision operands arrive means what the GPU's own rows meant, and
+     * elsewhere what engines do: quantise the activations on the way. */
+    if (a->op.kind == FT_OP_GEMM && a->op.u.gemm.quantized < 0)
+        a->op.u.gemm.quantized = !a->expert ||
+                                 (a->kinship == FT_KIN_SELF && (a->expert->flags & FT_EXPERT_BARE_OPERANDS));
+}
+
+/* False: constants of a made-up file, which make no time. */
+static bool find_physics(asked_op *a)
+{
+    a->untaught = a->kinship != FT_KIN_SELF && of_capped_units(a->device, &a->op) &&
+                  !ft__calibrated_of(a->p, a->expert);
+    if (a->untaught && a->kinship == FT_KIN_SIBLING) {
+        ft_device stranger =
+            *a->device; /* of no generation: the world's constants, and intervals of whom nobody measured */
+        stranger.generation[0] = '\0';
+        a->expert = ft__predictor_expert(a->p, a->family, a->variant, &stranger, &a->kinship);
+    }
+    if (a->kinship == FT_KIN_WORLD) a->lent = ft__predictor_lent(a->p, a->family, a->variant, a->device);
+    a->family->physics(a->device, &a->op, a->lent ? a->lent : a->expert->theta, true, &a->ph);
+    for (int i = a->family->feature_count; i < FT_MAX_FEATURES; i++) a->ph.feature[i] = 0;
+    a->own = a->ph.spread > 0;
+    a->launch_ms = a->expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(a->device);
+    double device_ms = a->launch_ms + a->ph.body_ms;
+    if (!(device_ms < LONGEST_MS)) return false; /* also not a number */
+    a->all_ms = a->op.timing == FT_TIMING_OP ? ft__op_time(device_ms, a->expert->theta[FT_THETA_GAP_US] * 1e-3)
+                                             : device_ms;
+    return true;
+}
+
+/* What the expert learned: how far physics is off, as a logarithm, and how wide errors lie about that. */
+static void correct(const asked_op *a, double *correction, double *scale)
+{
+    const ft_expert *expert = a->expert;
+    const ft_calibrated *measured = ft__calibrated_of(a->p, expert);
+    const ft_tree *trees = measured && !ft__inherited(measured) ? a->p->calibration->trees : a->p->trees;
+    uint32_t key[FT_MAX_FEATURES] = {0};
+    for (int i = 0; i < a->family->feature_count; i++) key[i] = ft__feature_key(a->ph.feature[i]);
+    *correction = a->untaught || a->own ? 0 : (double)expert->bias[a->kinship];
+    if (expert->weight[a->kinship] > 0 && !a->untaught && !a->lent && !a->own)
+        *correction += (double)expert->weight[a->kinship] *
+                       ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
+    if (!a->own && measured && measured->process.blocks)
+        *correction += ft__process_mean(&measured->process, a->p->calibration->values, a->ph.feature);
+    double log_scale = (double)expert->sigma_base;
+    if (expert->sigma_count) log_scale += ft__trees_sum(trees + expert->sigma_first, expert->sigma_count, key);
+    /* Wider where the operator lies outside of what was measured. */
+    double stretch = a->own ? 0 : ft__expert_stretch(expert, a->ph.feature, a->family->feature_count);
+    *scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, FT_K_EXPERT_MOST_STRETCH));
+}
+
+static void fill_interval(const asked_op *a, double scale, double floor_ms, ft_forecast *out)
+{
+    double below = scale * at_quantile(a->expert->spread_low[a->kinship], a->quantile),
+           above = scale * at_quantile(a->expert->spread_high[a->kinship], a->quantile);
+    if (a->own) below = above = own_width(a->expert, a->ph.spread, a->kinship, a->quantile);
+    out->low_ms = fmax(out->ms * exp(-bounded(below)), fmin(floor_ms, out->ms));
+    out->high_ms = out->ms * exp(bounded(above));
+}
+
+/* Whom the figures come from, what holds the kernel, and how it runs. `streams`: no tile of the search does. */
+static void describe(const asked_op *a, bool streams, ft_forecast *out)
+{
+    const ft_calibrated *measured = ft__calibrated_of(a->p, a->expert);
+    const ft_physics *ph = &a->ph;
+    const char *note = ph->note;
+    bool calibrated = measured && !ft__inherited(measured), self = a->kinship == FT_KIN_SELF;
+    out->source = a->own                         ? FT_SOURCE_PHYSICS
+                  : calibrated && self           ? FT_SOURCE_CALIBRATED
+                  : self                         ? FT_SOURCE_LEARNED
+                  : a->kinship == FT_KIN_SIBLING ? FT_SOURCE_SIBLING
+                                                 : FT_SOURCE_PHYSICS;
+    out->kin = a->own || a->expert->gpu[0] == '*' ? "" : a->expert->gpu;
+    out->bound = a->all_ms - ph->body_ms > ph->body_ms ? FT_BOUND_OVERHEAD
+                 : ph->compute_ms >= ph->memory_ms     ? FT_BOUND_COMPUTE
+                                                       : FT_BOUND_MEMORY;
+    out->tile_m = ph->tile_m;
+    out->tile_n = ph->tile_n;
+    out->split_k = ph->split_k;
+    out->tiles = ph->tiles;
+    out->waves = ph->waves;
+    if (streams) {
+        out->bound = FT_BOUND_MEMORY;
+        out->tile_m = out->tile_n = out->split_k = 0;
+        out->tiles = out->waves = 0;
+        note = "a few rows: the matrix streams, at a share of the bandwidth that was measured on another GPU";
+    }
+    bool quantises = a->op.kind == FT_OP_GEMM && a->op.u.gemm.quantized == 0 && ft_dtype_bytes(a->op.dtype) < 2;
+    if (!note && quantises) note = "includes quantising the activations (\"quantized\": true leaves it out)";
+    if (note) snprintf(out->note, sizeof out->note, "%s", note);
+}
+
 /* `*as_timed`: the expert's rows were timed the way this operator asks for. */
 static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *device, const ft_op *asked, double quantile,
                                    bool *as_timed, ft_forecast *out, ft_error *err)
 {
+    asked_op a = {.p = p, .device = device, .op = *asked, .quantile = quantile};
+    const ft_op *op = &a.op;
+    double correction, scale;
     *as_timed = true;
-    ft_op settled = *asked;
-    const ft_op *op = &settled;
-    int variant = -1;
-    const ft_family *family = ft__family_of(op, &variant);
-    ft_kinship kinship = FT_KIN_WORLD;
-    const ft_expert *expert = family && p->mode == FT_PREDICT_LEARNED
-                                  ? ft__predictor_expert(p, family, variant, device, &kinship)
-                                  : NULL;
-    /* A request that does not say how its low-precision operands arrive means what the GPU's own rows meant, and
-     * elsewhere what engines do: quantise the activations on the way. */
-    if (op->kind == FT_OP_GEMM && op->u.gemm.quantized < 0)
-        settled.u.gemm.quantized = !expert || (kinship == FT_KIN_SELF && (expert->flags & FT_EXPERT_BARE_OPERANDS));
+    find_expert(&a);
     ft__forecast_begin(device, op, out);
-    if (family) out->family = family->name;
-    if (p->mode == FT_PREDICT_LINEAR && family && ft__linear_forecast(p, family, variant, device, op, quantile, out))
+    if (a.family) out->family = a.family->name;
+    if (p->mode == FT_PREDICT_LINEAR && a.family &&
+        ft__linear_forecast(p, a.family, a.variant, device, op, quantile, out))
         return FT_OK;
     if (p->mode == FT_PREDICT_SCALING) return ft__scaling_forecast(p, device, op, quantile, out, err);
-    if (!expert) {
+    if (!a.expert || !find_physics(&a)) {
         ft__roofline_forecast(device, op, quantile, p->mode == FT_PREDICT_ROOFLINE, out);
         return FT_OK;
     }
-    bool untaught = kinship != FT_KIN_SELF && of_capped_units(device, op) && !ft__calibrated_of(p, expert);
-    if (untaught && kinship == FT_KIN_SIBLING) {
-        ft_device stranger =
-            *device; /* of no generation: the world's constants, and intervals of whom nobody measured */
-        stranger.generation[0] = '\0';
-        expert = ft__predictor_expert(p, family, variant, &stranger, &kinship);
-    }
-    ft_physics ph = {0};
-    const double *lent = kinship == FT_KIN_WORLD ? ft__predictor_lent(p, family, variant, device) : NULL;
-    family->physics(device, op, lent ? lent : expert->theta, true, &ph);
-    bool own = ph.spread > 0;
-    double launch = expert->theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device);
-    double device_ms = launch + ph.body_ms;
-    if (!(device_ms < LONGEST_MS)) { /* also not a number: constants of a made-up file */
-        ft__roofline_forecast(device, op, quantile, false, out);
-        return FT_OK;
-    }
-    double total = op->timing == FT_TIMING_OP ? ft__op_time(device_ms, expert->theta[FT_THETA_GAP_US] * 1e-3)
-                                              : device_ms;
-    uint32_t key[FT_MAX_FEATURES];
-    for (int i = 0; i < family->feature_count; i++) key[i] = ft__feature_key(ph.feature[i]);
-    for (int i = family->feature_count; i < FT_MAX_FEATURES; i++) key[i] = 0, ph.feature[i] = 0;
-    const ft_calibrated *measured = ft__calibrated_of(p, expert);
-    bool calibrated = measured && !ft__inherited(measured);
-    const ft_tree *trees = calibrated ? p->calibration->trees : p->trees;
-    double correction = untaught || own ? 0 : (double)expert->bias[kinship];
-    if (expert->weight[kinship] > 0 && !untaught && !lent && !own)
-        correction += (double)expert->weight[kinship] *
-                      ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
-    if (!own && measured && measured->process.blocks)
-        correction += ft__process_mean(&measured->process, p->calibration->values, ph.feature);
-    double log_scale = (double)expert->sigma_base;
-    if (expert->sigma_count) log_scale += ft__trees_sum(trees + expert->sigma_first, expert->sigma_count, key);
-    /* Wider where the operator lies outside of what was measured. */
-    double stretch = own ? 0 : ft__expert_stretch(expert, ph.feature, family->feature_count);
-    double scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, FT_K_EXPERT_MOST_STRETCH));
+    correct(&a, &correction, &scale);
     double floor_ms = fmax(ft__floor_ms(device, op), FT_K_EXPERT_SHORTEST_MS);
-    double skinny = ft__skinny_ms(device, op, expert, kinship);
+    double skinny = ft__skinny_ms(device, op, a.expert, a.kinship);
     if (op->timing == FT_TIMING_OP && isfinite(skinny))
-        skinny = ft__op_time(skinny, expert->theta[FT_THETA_GAP_US] * 1e-3);
-    double corrected = total * exp(clamp(correction, -MOST_LOG, MOST_LOG));
-    bool streams = skinny < corrected;
+        skinny = ft__op_time(skinny, a.expert->theta[FT_THETA_GAP_US] * 1e-3);
+    double corrected = a.all_ms * exp(clamp(correction, -MOST_LOG, MOST_LOG));
     out->ms = fmax(fmin(corrected, skinny), floor_ms);
-    double below = scale * at_quantile(expert->spread_low[kinship], quantile),
-           above = scale * at_quantile(expert->spread_high[kinship], quantile);
-    if (own) below = above = own_width(expert, ph.spread, kinship, quantile);
-    out->low_ms = fmax(out->ms * exp(-bounded(below)), fmin(floor_ms, out->ms));
-    out->high_ms = out->ms * exp(bounded(above));
-    bool eager = expert->flags & FT_EXPERT_EAGER;
-    *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (expert->flags & FT_EXPERT_DEVICE);
-    out->launch_ms = fmin(launch, out->ms);
+    fill_interval(&a, scale, floor_ms, out);
+    bool eager = a.expert->flags & FT_EXPERT_EAGER;
+    *as_timed = op->timing == FT_TIMING_OP ? eager : !eager || (a.expert->flags & FT_EXPERT_DEVICE);
+    out->launch_ms = fmin(a.launch_ms, out->ms);
     out->sustained_ms = out->ms * fmax(1, ft__power_draw(device, op, out->flops, out->ms));
-    out->source = own                                    ? FT_SOURCE_PHYSICS
-                  : calibrated && kinship == FT_KIN_SELF ? FT_SOURCE_CALIBRATED
-                  : kinship == FT_KIN_SELF               ? FT_SOURCE_LEARNED
-                  : kinship == FT_KIN_SIBLING            ? FT_SOURCE_SIBLING
-                                                         : FT_SOURCE_PHYSICS;
-    out->kin = own || expert->gpu[0] == '*' ? "" : expert->gpu;
-    double overhead = total - ph.body_ms;
-    out->bound = overhead > ph.body_ms           ? FT_BOUND_OVERHEAD
-                 : ph.compute_ms >= ph.memory_ms ? FT_BOUND_COMPUTE
-                                                 : FT_BOUND_MEMORY;
-    out->tile_m = ph.tile_m;
-    out->tile_n = ph.tile_n;
-    out->split_k = ph.split_k;
-    out->tiles = ph.tiles;
-    out->waves = ph.waves;
-    if (streams) { /* no tile of the search runs */
-        out->bound = FT_BOUND_MEMORY;
-        out->tile_m = out->tile_n = out->split_k = 0;
-        out->tiles = out->waves = 0;
-        ph.note = "a few rows: the matrix streams, at a share of the bandwidth that was measured on another GPU";
-    }
-    bool quantises = op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0 && ft_dtype_bytes(op->dtype) < 2;
-    if (!ph.note && quantises) ph.note = "includes quantising the activations (\"quantized\": true leaves it out)";
-    if (ph.note) snprintf(out->note, sizeof out->note, "%s", ph.note);
+    describe(&a, skinny < corrected, out);
     return FT_OK;
 }
 
