@@ -25,7 +25,7 @@ typedef struct ft_advice {
     double memory_bytes;              /* peak, more or less than before */
     double short_bytes;               /* it needs so much more than the GPU has; 0: it fits */
     int proposed;                     /* before which others: the simpler first */
-    bool on_top;                      /* saves nothing alone: reckoned on top of those before it in the list */
+    bool on_top;                      /* saves nothing alone: counted on top of those before it in the list */
     ft_fit verdict;                   /* of its memory */
     bool fits, exact;                 /* exact: the same mathematics (moves.h) */
     double part_ms[FT_PARTS];         /* after the change, for as many samples */

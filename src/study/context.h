@@ -64,7 +64,7 @@ ft_status ft__collective_request_of(const ft_context *ft, ft_scratch *scratch, c
 ft_status ft__exchange_of(const ft_context *ft, ft_scratch *scratch, ft_collective_request *r, ft_comm *out,
                           ft_error *err);
 
-/* A profiler trace. Free the sight with ft__trace_report_free either way. */
+/* A profiler trace. Free the report with ft__trace_report_free either way. */
 ft_status ft__trace_of(const ft_context *ft, ft_scratch *scratch, const ft_trace_request *r, ft_trace_report *out,
                        ft_error *err);
 
