@@ -251,6 +251,7 @@ static ft_ref look_up(ft_build *b, ft_at at, ft_ref indices, int64_t vocab, int6
     n.op = ft__row_kernel("embedding", FT_PASS_FWD, rows, width, dtype);
     n.op.u.row.vocab = vocab;
     n.adds = bag > 0;
+    if (bag > 1) n.traffic = (float)((1 + 1. / (double)bag) / 2); /* all rows are read, one of a bag is written */
     ft__emit(b, &n);
     ft__module(b, 1);
     return out;

@@ -264,8 +264,9 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     out->host_ms = walked.host;
     out->idle_ms = fmax(walked.total - walked.running, 0);
     bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
+    const double hosts = ft__host_interval(&t.host); /* and what a model's own Python takes, where nobody timed it */
     interval_of(g, pace, &errors, quantile, compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL,
-                ft__host_interval(&t.host), out);
+                g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts, out);
     regime_of(out);
     rates_of(&work, device, out);
     return ft__step_memory(g, &work, device, &out->memory, err);
