@@ -83,6 +83,7 @@ int cli_largest(const cli_args *args)
     cli_asker a;
     ft_largest r;
     ft_error err = {0};
+    if (cli_has(args, OPT_CSV)) return cli_usage(args->command, "--csv prints a --sweep; there is none");
     int status = cli_asker_open(&a, args, "largest");
     if (!status && a.gpu_count > 1 && cli_value(args, OPT_HTML))
         status = cli_usage(args->command, "--html is of one kind of GPU; give --gpu once");

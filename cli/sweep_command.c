@@ -189,12 +189,12 @@ static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
 /* What a page of serving draws beside the table; objectives as the requests have them. */
 static ft_page_loads read_loads(const sweeper *s, size_t rows, double *at)
 {
-    static const char *const keys[] = {"ttft_ms", "tpot_ms", "tokens_per_s_per_user", "tokens_per_s_per_gpu"};
+    static const char *const keys[] = {"ttft_ms", "tokens_per_s_per_user", "tokens_per_s_per_gpu"};
     ft_serve_request asked;
     ft_error none;
-    for (size_t k = 0; k < 4; k++)
+    for (size_t k = 0; k < 3; k++)
         for (size_t i = 0; i < rows; i++) at[k * rows + i] = json_number_value(json_object_get(s->answers[i], keys[k]));
-    ft_page_loads loads = {.ttft_ms = at, .tpot_ms = at + rows, .per_user = at + 2 * rows, .per_gpu = at + 3 * rows};
+    ft_page_loads loads = {.ttft_ms = at, .per_user = at + rows, .per_gpu = at + 2 * rows};
     if (ft__serve_request_read(json_object_get(s->answers[0], "request"), &asked, &none) == FT_OK) {
         loads.slo_ttft_ms = asked.slo_ttft_ms;
         loads.slo_tpot_ms = asked.slo_tpot_ms;
@@ -209,7 +209,8 @@ static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpu
     ft_page_range page = {.title = title,
                           .fixed = s->fixed.at ? s->fixed.at : "",
                           .key = s->sweep.key,
-                          .figure = d->head[0],
+                          .heading = d->heading,
+                          .figure = d->figure,
                           .gpus = gpus,
                           .gpu_count = gpu_count,
                           .count = s->sweep.count,
@@ -222,7 +223,7 @@ static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpu
                           .align = d->align,
                           .cells = d->cells};
     if (s->args->command->bit != CLI_SERVE) return cli_picture_range(s->args, &page);
-    double *at = calloc(4 * d->rows + 1, sizeof *at);
+    double *at = calloc(3 * d->rows + 1, sizeof *at);
     if (!at) return cli_complain(FT_E_MEMORY, "out of memory");
     ft_page_loads loads = read_loads(s, d->rows, at);
     page.loads = &loads;

@@ -25,12 +25,13 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s);
 
 /* Serving over its load: figures of every point, GPU after GPU; objectives of 0 are none. */
 typedef struct ft_page_loads {
-    const double *ttft_ms, *tpot_ms, *per_user, *per_gpu; /* NAN or 0: none */
+    const double *ttft_ms, *per_user, *per_gpu; /* NAN or 0: none */
     double slo_ttft_ms, slo_tpot_ms;
 } ft_page_loads;
 /* Any command over a range of one number, as its answers say it. Figures of GPU g are y[g * count ..]; NAN: none. */
 typedef struct ft_page_range {
-    const char *title, *fixed, *key, *figure; /* figure: what the curve shows, "step ms" */
+    const char *title, *fixed, *key;
+    const char *heading, *figure; /* what the curve shows: "Step", "step ms" */
     const char *const *gpus;
     size_t gpu_count, count, columns;
     const double *x, *y, *low, *high; /* low, high: NULL where there is no interval */

@@ -1,5 +1,5 @@
-/* page_load.c: a serving engine over its load: first tokens and further ones with the objectives that they must keep, and
- * what each GPU makes against what each client gets. */
+/* page_load.c: a serving engine over its load: first tokens with the objective that they must keep, and what each GPU makes
+ * against what each client gets. Further tokens are the curve of every sweep (page_steps.c). */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,25 +20,25 @@ static size_t pick(const ft_page_range *r, size_t gpu, const double *from, const
     return n;
 }
 
-static bool draw_times(ft_text *out, const ft_frame *f, const ft_page_range *r, bool first)
+static bool draw_first_tokens(ft_text *out, const ft_frame *f, const ft_page_range *r)
 {
     const ft_page_loads *l = r->loads;
     size_t gpus = r->gpu_count < FT_CURVES ? r->gpu_count : FT_CURVES;
-    double *at = calloc(2 * gpus * r->count + 1, sizeof *at), limit = first ? l->slo_ttft_ms : l->slo_tpot_ms;
+    double *at = calloc(2 * gpus * r->count + 1, sizeof *at);
     char objective[48];
     if (!at) return false;
-    snprintf(objective, sizeof objective, "objective %.4g ms", limit);
-    ft_curves c = {.id = first ? "ttft" : "tpot",
-                   .title = first ? "Time to the first token" : "Time per output token",
+    snprintf(objective, sizeof objective, "objective %.4g ms", l->slo_ttft_ms);
+    ft_curves c = {.id = "ttft",
+                   .title = "Time to the first token",
                    .x_name = r->key,
-                   .y_name = first ? "TTFT, ms" : "TPOT, ms",
+                   .y_name = "TTFT, ms",
                    .log_x = r->count > 2 && r->x[0] > 0,
-                   .log_y = first,
-                   .limit = limit,
+                   .log_y = true,
+                   .limit = l->slo_ttft_ms,
                    .limit_name = objective};
     for (size_t g = 0; g < gpus; g++) {
         double *x = at + 2 * g * r->count, *y = x + r->count;
-        size_t n = pick(r, g, NULL, first ? l->ttft_ms : l->tpot_ms, x, y);
+        size_t n = pick(r, g, NULL, l->ttft_ms, x, y);
         if (n) c.curve[c.count++] = (ft_curve){.name = r->gpus[g], .x = x, .y = y, .count = n};
     }
     bool drawn = !c.count || ft__svg_curves(out, f, &c);
@@ -70,10 +70,8 @@ bool ft__page_loads(ft_text *out, const ft_page_range *r)
 {
     const ft_frame *frames[] = {&ft__frame_wide, &ft__frame_narrow};
     bool drawn = true;
-    ft__page_section(out, "load", "Times over the load",
-                     r->loads->slo_ttft_ms > 0 ? "Objectives are drawn across." : "");
-    for (int i = 0; i < 2; i++) drawn = drawn && draw_times(out, frames[i], r, true);
-    for (int i = 0; i < 2; i++) drawn = drawn && draw_times(out, frames[i], r, false);
+    ft__page_section(out, "load", "Time to the first token", "");
+    for (int i = 0; i < 2; i++) drawn = drawn && draw_first_tokens(out, frames[i], r);
     ft__page_section_end(out);
     ft__page_section(out, "pareto", "GPUs against clients",
                      "More clients make more of a GPU and less for each; up and to the right is better.");

@@ -133,6 +133,11 @@ bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r)
                    .y_name = r->figure,
                    .log_x = doubles(r),
                    .log_y = doubles(r)};
+    char objective[48];
+    if (r->loads && !strncmp(r->figure, "TPOT", 4)) {
+        snprintf(objective, sizeof objective, "objective %.4g ms", r->loads->slo_tpot_ms);
+        c.limit = r->loads->slo_tpot_ms, c.limit_name = objective;
+    }
     for (size_t g = 0; g < gpus; g++) {
         double *x = at + 4 * g * r->count, *y = x + r->count, *low = y + r->count, *high = low + r->count;
         size_t n = 0;
@@ -174,7 +179,7 @@ bool ft__page_range(ft_text *out, const ft_page_range *r)
     ft__page_open(out, r->title, words.at ? words.at : "");
     ft__text_drop(&words, out);
     bool band = r->gpu_count == 1 && r->low;
-    ft__page_section(out, "curve", r->figure, band ? "The band is where the truth should lie." : "");
+    ft__page_section(out, "curve", r->heading, band ? "The band is where the truth should lie." : "");
     bool drawn = ft__picture_range(out, &ft__frame_wide, r) && ft__picture_range(out, &ft__frame_narrow, r);
     ft__page_section_end(out);
     if (r->loads) drawn = ft__page_loads(out, r) && drawn;

@@ -295,6 +295,24 @@ static double figure_at(const json_t *answer, const column *c)
     return json_is_number(v) ? json_number_value(v) / (c->u == COUNT ? 1e9 : 1) : NAN;
 }
 
+/* What a curve is called in words. */
+static const char *heading_of(const column *c)
+{
+    static const char *const names[][2] = {
+        {"step_ms", "Step"},
+        {"decode.first.tpot_ms", "Time per output token"},
+        {"tpot_ms", "Time per output token"},
+        {"ttft_ms", "Time to the first token"},
+        {"prefill.first.ttft_ms", "Time to the first token"},
+        {"forward.first.step_ms", "Forward pass"},
+        {"strong.last.tokens_per_s_per_gpu", "Throughput"},
+        {"parameters", "Parameters"},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strcmp(c->path, names[i][0])) return names[i][1];
+    return c->head;
+}
+
 static const char *words_of(const char *bound)
 {
     for (int i = 0; bound && i < 4; i++)
@@ -316,6 +334,8 @@ bool ft__swept_rows(const ft_swept *sweep, size_t rows, json_t *const *answers, 
     d->figures = calloc(3 * d->rows + 1, sizeof *d->figures);
     if (!d->cells || !d->figures) return false;
     if (d->columns == 0) return true;
+    d->heading = heading_of(shown[0]);
+    d->figure = shown[0]->u == COUNT ? "billions" : shown[0]->head;
     bool interval = d->columns > 2 && !strcmp(d->head[1], "low") && !strcmp(d->head[2], "high");
     for (size_t i = 0; i < d->rows; i++) {
         d->figures[i] = figure_at(answers[i], shown[0]);

@@ -19,6 +19,7 @@ bool ft__csv_swept(ft_text *out, const ft_swept *sweep, const char *gpu, bool he
 enum { FT_SWEPT_COLUMNS = 15 };
 /* Rows of a page: columns that any answer fills, with their texts, and the figures of the curve. */
 typedef struct ft_swept_rows {
+    const char *heading, *figure; /* of the curve: "Step", "step ms" */
     const char *head[FT_SWEPT_COLUMNS];
     char align[FT_SWEPT_COLUMNS + 1];
     const char **cells; /* NULL where one is empty */
