@@ -80,7 +80,7 @@ void ft__node_in(ft_node *n, ft_ref x)
 
 static bool trains(const ft_build *b, const ft_node *n)
 {
-    if (!b->training) return false;
+    if (!b->training || b->untracked) return false;
     for (int i = 0; i < n->in_count; i++)
         if (ft__tensor_of(b, n->in[i])->trained) return true;
     return false;
@@ -181,7 +181,9 @@ ft_ref ft__parameter(ft_build *b, const char *name, int64_t rows, int64_t cols)
                    .storage = FT_NONE,
                    .block = b->block,
                    .name = name,
-                   .copies = b->once                                        ? 1
+                   .copies = b->untracked                                   ? 0
+                             : b->copies > 0                                ? b->copies
+                             : b->once                                      ? 1
                              : b->runs_each > 1 && b->repeat > b->runs_each ? b->repeat / b->runs_each
                                                                             : b->repeat};
     ft_ref at = keep(b, &t);

@@ -26,6 +26,8 @@ typedef struct ft_build {
     bool autocast;
     bool training;        /* gradients flow: dropout runs, autograd keeps what it needs */
     bool frozen;          /* parameters made while this is set are not trained */
+    bool untracked;       /* what runs while this is set leaves no gradients; its parameters are made elsewhere */
+    int64_t copies;       /* > 0: of parameters of the open block, whatever it repeats */
     bool once;            /* parameters made while this is set serve every iteration of the open block */
     int64_t runs_each;    /* and while this is more than 1 so many iterations each */
     bool conv1d;          /* weights stand [in, out]: gpt2 */

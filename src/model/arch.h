@@ -218,6 +218,8 @@ typedef struct ft_arch {
     bool logits_offset;                   /* final_logits_bias: bart */
     bool head_dense;                      /* the same before a decoder's head: modernbert-decoder */
     int64_t layers_each;                  /* layers that one of the config's is: longcat_flash; 0 and 1: one */
+    bool attn_experts;                    /* queries and what attention made pass experts of their own: jetmoe */
+    int64_t free_layers;                  /* layers that are run without gradients: hrm_text */
     int64_t layer_runs;                   /* how often a layer's weights run in one pass: hrm_text; 0 and 1: once */
     int64_t labels;                       /* classification head; 0: none */
     /* mixture of experts */

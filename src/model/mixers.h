@@ -34,6 +34,8 @@ ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);
 
 ft_ref ft__part_per_layer_own(ft_maker *m, ft_ref x); /* the same before it is added */
 
+/* attention_experts.c: queries and results by experts. */
+ft_ref ft__part_attention_experts(ft_maker *m, ft_ref x);
 /* rwkv.c: RWKV's mean over earlier tokens, and its network. */
 ft_ref ft__part_rwkv(ft_maker *m, ft_ref x);
 ft_ref ft__part_rwkv_feed(ft_maker *m, ft_ref x);

@@ -15,7 +15,11 @@ static ft_ref feed_forward(ft_maker *m, ft_ref x, ft_feed feed)
         ft_ref sparse = ft__part_experts(m, x);
         return ft__add(&m->b, FT_AT(MOE_ADD), feed_forward(m, x, FT_FEED_DENSE), sparse);
     }
-    if (feed == FT_FEED_EXPERTS) return ft__part_experts(m, x);
+    if (feed == FT_FEED_EXPERTS) {
+        ft_ref y = ft__part_experts(m, x);
+        if (!a->attn_experts) return y;
+        return ft__add(&m->b, FT_AT(MOE_ADD), y, ft__parameter(&m->b, "experts.bias", 1, a->hidden));
+    }
     if (a->mixer == FT_MIX_RWKV) return ft__part_rwkv_feed(m, x);
     return ft__part_mlp(m, x, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
 }
@@ -30,6 +34,7 @@ typedef struct ft_layer_kind {
 
 static ft_ref mixed(ft_maker *m, ft_ref h, const ft_layer_kind *kind)
 {
+    if (m->arch->attn_experts) return ft__part_attention_experts(m, h);
     switch (kind->mixer) {
     case FT_MIX_LATENT: return ft__part_latent_attention(m, h);
     case FT_MIX_COMPRESSED: return ft__part_compressed_attention(m, h, kind->compress);
@@ -258,6 +263,14 @@ static ft_ref layers(ft_maker *m, ft_ref x)
         x = ft__block_close(b, layer(m, x, kind));
     }
     int64_t rest = a->layers - dense, period = period_of(a, rest);
+    if (b->training && a->free_layers > 0 && a->free_layers < rest && period == 1) {
+        b->copies = rest / (a->layer_runs > 1 ? a->layer_runs : 1);
+        b->untracked = true;
+        x = ft__block_open(b, FT_BLOCK(LAYERS_FREE), a->free_layers, x);
+        x = ft__block_close(b, layer(m, x, kind_of(a, 0)));
+        b->untracked = false;
+        rest -= a->free_layers;
+    }
     bool apart = m->work->layers_apart || (b->training && ft__recomputes_layers(m->work));
     /* Not OLMo 3's, whose products read the layer's input itself: its lifetime over runs is not understood yet. */
     if (apart && period > 1 && rest <= MOST_RUNS && a->place != FT_AFTER) return runs(m, x, FT_BLOCK(LAYERS), 0, rest);
@@ -358,7 +371,7 @@ void ft__make_transformer(ft_maker *m)
     x = ft__block_close(b, x);
     b->runs_each = a->layer_runs;
     x = layers(m, x);
-    b->runs_each = 0;
+    b->runs_each = b->copies = 0;
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;

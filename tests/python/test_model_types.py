@@ -6,6 +6,7 @@ import csv
 import importlib.machinery
 import importlib.util
 import pathlib
+import re
 import types
 
 import pytest
@@ -48,6 +49,14 @@ def test_parameters_and_arithmetic_are_the_librarys() -> None:
     held = [row for row in known.values() if row["flops"]]
     assert sum(float(row["flops_within"]) <= 0.01 for row in held) >= 0.85 * len(held)
     assert sum(float(row["within"]) <= 0.01 for row in known.values()) >= 0.97 * len(known)
+
+
+def test_the_page_says_why_of_each_type_that_is_not_answered() -> None:
+    page = (ROOT / "docs/model_types.md").read_text()
+    table, rest = page.split("<!-- types: end -->")
+    refused = set(re.findall(r"^\| `([^`]+)` \| no \|", table, flags=re.MULTILINE))
+    explained = {name for line in rest.splitlines() if line.startswith("| `") for name in re.findall(r"`([^`]+)`", line.split("|")[1])}
+    assert refused == explained
 
 
 @pytest.mark.parametrize("kind", ["cohere2_vision", "electra", "qwen3_vl"])

@@ -85,6 +85,14 @@ ft_status ft__finish_hrm(const ft_reading *r, ft_arch *a)
                                a->layers, stack * runs);
     if (!stack && a->layers <= MOST) a->layers *= runs;
     a->layer_runs = runs > 1 ? runs / 2 : 1;
+    /* The last so many of each turn's inner runs have gradients: a list's, from the end of the turns; one in the others. */
+    const json_t *list = json_object_get(r->config, "L_bp_cycles");
+    int64_t said = json_is_array(list) ? (int64_t)json_array_size(list) : 1, tracked = high > said ? high - said : 0;
+    for (int64_t i = said > high ? said - high : 0; i < said; i++) {
+        int64_t each = json_is_array(list) ? json_integer_value(json_array_get(list, (size_t)i)) : 2;
+        tracked += each < 0 ? 0 : each > low ? low : each;
+    }
+    a->free_layers = a->layers / runs * (high * low - tracked);
     return FT_OK;
 }
 
