@@ -123,10 +123,10 @@ static void wrappers_cost_by_the_parameter(void **state)
     assert_true(ft__host_wrapper_us(&graph, FT_WRAPPER_UNITS, FT_FORWARD, 12) == forward);
     assert_true(ft__host_wrapper_us(&none, FT_WRAPPER_UNITS, FT_FORWARD, 12) == 0);
     assert_true(ft__host_wrapper_us(&fast, FT_WRAPPER_UNITS, FT_FORWARD, 12) == forward / 4);
-    /* A layer of Llama under DeepSpeed's zero 3: 3.0 to 3.6 and 3.3 to 4.8 ms; running again costs, FSDP's does not. */
+    /* A layer of Llama under DeepSpeed's zero 3: 3.0 to 4.1 and 3.3 to 7.0 ms; running again costs, FSDP's does not. */
     double modules = ft__host_wrapper_us(&host, FT_WRAPPER_MODULES, FT_FORWARD, 9);
     double back = ft__host_wrapper_us(&host, FT_WRAPPER_MODULES, FT_BACKWARD, 9);
-    assert_true(modules > 2600 && modules < 4000 && back > 3300 && back < 4800);
+    assert_true(modules > 2600 && modules < 4200 && back > 3300 && back < 7000);
     assert_true(ft__host_wrapper_us(&host, FT_WRAPPER_MODULES, FT_RECOMPUTE, 9) > 0);
     assert_true(ft__host_wrapper_us(&host, FT_WRAPPER_UNITS, FT_RECOMPUTE, 9) == 0);
 }
