@@ -9,6 +9,7 @@
 #include "graph/adapter.h"
 #include "graph/adapter_constants.h"
 #include "graph/emit.h"
+#include "graph/pointwise.h"
 
 unsigned ft__target_of(ft_at at)
 {
@@ -161,16 +162,15 @@ static ft_ref with_magnitude(ft_build *b, ft_at at, ft_ref y, ft_ref delta, ft_r
                                      ft_dtype_bytes(a.dtype) + ft_dtype_bytes(low), false);
         before_unpacked(b, at, whole, &widened, 1);
     }
+    /* Reading B A across takes what turning it does, and the rest of the sum what any sum does. */
+    ft_op turned = ft__row_kernel("transpose_copy", FT_PASS_FWD, w.rows, a.cols, low);
+    before_unpacked(b, at, whole, &turned, 1);
     whole = ft__view(b, whole, w.rows, a.cols, true);
     ft_node n = ft__node_of(FT_DO_OTHER, at);
     ft__node_in(&n, whole);
     ft_ref sum = ft__node_out(b, &n, w.rows, a.cols, a.dtype, ft_dtype_bytes(a.dtype));
     if (sum == FT_NONE) return sum;
-    n.op = over_weights(a.dtype, (double)w.rows * (double)a.cols, 2 * ft_dtype_bytes(a.dtype) + ft_dtype_bytes(low),
-                        false);
-    n.op.u.elementwise.inputs = 2;
-    n.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
-    if (a.dtype != low) n.op.u.elementwise.pattern |= FT_PATTERN_MIXED;
+    n.op = over_weights(a.dtype, (double)w.rows * (double)a.cols, 2 * ft_dtype_bytes(a.dtype), false);
     ft__emit(b, &n);
     ft_ref norms = ft__reduce(b, at, "sum", sum);
     b->training = training;
