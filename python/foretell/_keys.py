@@ -124,6 +124,7 @@ class ModelRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -228,6 +229,7 @@ class ChooseRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -344,6 +346,7 @@ class ChooseServeRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -483,6 +486,7 @@ class InferRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -588,6 +592,7 @@ class LargestRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -661,6 +666,7 @@ class PlanRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -769,6 +775,7 @@ class PlanServeRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -904,6 +911,7 @@ class ScaleRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]
@@ -1007,6 +1015,7 @@ class ServeRequest(TypedDict, total=False):
     ema: bool
     moments_dtype: Any
     optimizer_in_backward: bool
+    expandable_segments: bool
     recompute_layers: int
     remat_policy: Sequence[str]
     offload: Sequence[str]

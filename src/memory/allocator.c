@@ -72,41 +72,10 @@ int ft__pool_class(ft_pool *p, double bytes)
     return p->count++;
 }
 
-/* More of a size than there are blocks of it: the smallest larger ones that are free are cut (best fit), else there is a
- * new segment. Small blocks have segments of their own. */
-void ft__pool_borrow(ft_pool *p, int at)
+double ft__pool_most(const ft_pool *p)
 {
-    const double short_of = p->live[at] + p->lent[at] - p->own[at] - p->borrowed[at];
-    const double need = at < 2 ? short_of : round_up(short_of, p->size[at]); /* whole blocks */
-    int best = -1;
-    for (int i = 2; i < p->count && at > 0; i++) {
-        const double unused = p->own[i] + p->borrowed[i] - p->live[i] - p->lent[i];
-        if (p->size[i] <= p->size[at] || unused < need || (p->borrowed[at] > 0 && i != p->lender[at])) continue;
-        if (best < 0 || p->size[i] < p->size[best]) best = i;
-    }
-    if (best < 0) {
-        p->own[at] += need;
-        return;
-    }
-    p->lent[best] += need;
-    p->borrowed[at] += need;
-    p->lender[at] = (uint8_t)best;
-}
-
-void ft__pool_give_back(ft_pool *p, int at, double bytes)
-{
-    p->live[at] -= bytes;
-    const double back = fmin(p->borrowed[at], bytes);
-    if (back <= 0) return;
-    p->borrowed[at] -= back;
-    p->lent[p->lender[at]] -= back;
-}
-
-double ft__pool_most(const ft_pool *p, bool training)
-{
-    const double cut_up = training ? 0 : FT_K_RESIDENT_CUT_UP;
     double sum = 0;
-    for (int i = 0; i < p->count; i++) sum += (1 - cut_up) * p->most[i] + cut_up * p->own[i];
+    for (int i = 0; i < p->count; i++) sum += p->most[i];
     return sum;
 }
 

@@ -20,30 +20,24 @@ typedef struct ft_packer {
 } ft_packer;
 double ft__pack(ft_packer *p, double bytes); /* the bytes that this one counts for */
 
-/* What a cache of blocks grows to. A block that was cut for one size serves another of about that size, not a larger
- * one: the high-water marks of the sizes add up to more than the high-water mark of the sum. */
+/* What a cache of blocks grows to, by high-water marks: for blocks of several streams, and for decoding; cache.h is what
+ * one stream's is put through. A block that was cut for one size serves another of about that size, not a larger one:
+ * the high-water marks of the sizes add up to more than the high-water mark of the sum. */
 enum { FT_POOL_CLASSES = 64 };
 typedef struct ft_pool {
     double size[FT_POOL_CLASSES]; /* of the class's blocks; the first two are for all that share segments */
     double live[FT_POOL_CLASSES], most[FT_POOL_CLASSES];
-    /* The same where every block that is free is cut up for smaller sizes (best fit): the high-water mark of a size's
-     * own, what it lends and borrows now, and from whom. */
-    double own[FT_POOL_CLASSES], lent[FT_POOL_CLASSES], borrowed[FT_POOL_CLASSES];
-    uint8_t lender[FT_POOL_CLASSES];
     int count;
 } ft_pool;
 void ft__pool_init(ft_pool *p);
 int ft__pool_class(ft_pool *p, double bytes); /* by allocated size; classes beyond the room share the nearest one */
-void ft__pool_borrow(ft_pool *p, int at);
 static inline void ft__pool_take(ft_pool *p, int at, double bytes)
 {
     p->live[at] += bytes;
     if (p->live[at] > p->most[at]) p->most[at] = p->live[at];
-    if (p->live[at] > p->own[at] + p->borrowed[at] - p->lent[at]) ft__pool_borrow(p, at);
 }
-void ft__pool_give_back(ft_pool *p, int at, double bytes);
-/* Sum of the high-water marks; of a forward pass on the way to where all is cut up. */
-double ft__pool_most(const ft_pool *p, bool training);
+static inline void ft__pool_give_back(ft_pool *p, int at, double bytes) { p->live[at] -= bytes; }
+double ft__pool_most(const ft_pool *p); /* the sum of the high-water marks */
 
 /* Reserved bytes: `kept` of tensors that stay (a packer's), `peak` of those that come and go and `most` of their pool;
  * `copied` of a cache that every step copies into one larger by a row. */

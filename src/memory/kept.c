@@ -20,30 +20,41 @@ static double keep_copies(ft_kept *k, double bytes, int64_t copies)
     return sum;
 }
 
-static void keep_tensors(const ft_graph *g, const ft_workload *work, const ft_memory_share *share,
-                         const ft_lifetimes *lives, ft_kept *k)
+double ft__kept_bytes(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, const ft_kept *k,
+                      ft_ref i)
 {
-    const bool away = ft__offloads(work, FT_OFFLOAD_PARAMETERS);
+    const ft_tensor *t = &g->tensors[i];
+    if (lives->root[i] != i) return 0;
+    const double bytes = ft__tensor_bytes(t);
+    if (t->role == FT_INPUT) return bytes;
+    if (t->role == FT_CACHE) return k->growing_cache && lives->birth[i] >= 0 ? 0 : bytes;
+    if (t->role != FT_PARAMETER && t->role != FT_BUFFER) return 0;
+    const bool wide = k->fp32_shards && t->role == FT_PARAMETER && t->trained;
+    return (wide ? fmax(4 * ft__tensor_numel(t), bytes) : bytes) * share->weights[ft__is_expert(t)];
+}
+
+/* Weights that lie on the host. Whole ones: of layers two are here, the one that runs and the next. Of shards none are,
+ * and what is gathered of them is counted as exchanges. */
+int64_t ft__kept_copies(const ft_tensor *t, const ft_memory_share *share, const ft_kept *k)
+{
+    if (!k->streams || t->role != FT_PARAMETER) return t->copies;
+    return share->weights[ft__is_expert(t)] < 1 ? 0 : t->copies > 2 ? 2 : t->copies;
+}
+
+static void keep_tensors(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, ft_kept *k)
+{
     for (ft_ref i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
-        if (lives->root[i] != i) continue;
-        double bytes = ft__tensor_bytes(t);
-        if (t->role == FT_PARAMETER || t->role == FT_BUFFER) {
-            if (k->fp32_shards && t->role == FT_PARAMETER && t->trained) bytes = fmax(4 * ft__tensor_numel(t), bytes);
-            const double part = share->weights[ft__is_expert(t)];
-            int64_t copies = t->copies;
-            if (away && t->role == FT_PARAMETER) {
-                k->streamed += bytes * part * (double)copies;
-                /* Whole ones: of layers two are there, the one that runs and the next. Of shards none are, and what is
-                 * gathered of them is counted as exchanges. */
-                copies = part < 1 ? 0 : copies > 2 ? 2 : copies;
-            }
-            k->weights += keep_copies(k, bytes * part, copies);
-        } else if (t->role == FT_INPUT) {
-            k->inputs += keep_copies(k, bytes, t->copies);
-        } else if (t->role == FT_CACHE && !(k->growing_cache && lives->birth[i] >= 0)) {
-            k->cache += keep_copies(k, bytes, t->copies);
-        }
+        const double bytes = ft__kept_bytes(g, share, lives, k, i);
+        if (bytes <= 0) continue;
+        const double kept = keep_copies(k, bytes, ft__kept_copies(t, share, k));
+        if (k->streams && t->role == FT_PARAMETER) k->streamed += bytes * (double)t->copies;
+        if (t->role == FT_INPUT)
+            k->inputs += kept;
+        else if (t->role == FT_CACHE)
+            k->cache += kept;
+        else
+            k->weights += kept;
     }
 }
 
@@ -57,6 +68,16 @@ static void keep_reference(const ft_graph *g, const ft_memory_share *share, cons
     }
 }
 
+static double gradient_element(const ft_workload *work, const ft_memory_share *share, const ft_tensor *t)
+{
+    return share->gradient_bytes > 0 ? share->gradient_bytes : ft__gradient_element(work, t);
+}
+
+double ft__waiting_gradient(const ft_workload *work, const ft_memory_share *share, const ft_tensor *t)
+{
+    return ft__tensor_numel(t) * gradient_element(work, share, t) * share->gradients[ft__is_expert(t)];
+}
+
 static void keep_training(const ft_graph *g, const ft_workload *work, const ft_memory_share *share,
                           const ft_lifetimes *lives, ft_kept *k)
 {
@@ -67,7 +88,7 @@ static void keep_training(const ft_graph *g, const ft_workload *work, const ft_m
         double parts[FT_STATE_PARTS] = {0};
         const int count = ft__optimizer_states(work, t, parts);
         const bool expert = ft__is_expert(t);
-        const double states = share->optimizer[expert], gradients = share->gradients[expert];
+        const double states = share->optimizer[expert];
         const int first = k->fp32_shards && t->element_bytes < 4 ? 1 : 0; /* the copy is the parameter */
         for (int p = first; p < count; p++) {
             if (away)
@@ -75,9 +96,8 @@ static void keep_training(const ft_graph *g, const ft_workload *work, const ft_m
             else
                 k->optimizer += keep_copies(k, parts[p] * states, t->copies);
         }
-        const double own = ft__gradient_element(work, t),
-                     element = share->gradient_bytes > 0 ? share->gradient_bytes : own;
-        if (k->kept_gradients) k->gradients += keep_copies(k, ft__tensor_numel(t) * element * gradients, t->copies);
+        const double element = gradient_element(work, share, t);
+        if (k->kept_gradients) k->gradients += keep_copies(k, ft__waiting_gradient(work, share, t), t->copies);
         if (work->master_weights && element < 4 && !away)
             k->main_gradients += 4 * ft__tensor_numel(t) * states * (double)t->copies;
         k->trained += ft__tensor_bytes(t) * states * (double)t->copies;
@@ -89,7 +109,8 @@ void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share 
               ft_kept *k)
 {
     k->fp32_shards = share->fsdp && work->task == FT_TRAIN && work->master_weights && !ft__updates_on_host(work);
-    keep_tensors(g, work, share, lives, k);
+    k->streams = ft__offloads(work, FT_OFFLOAD_PARAMETERS);
+    keep_tensors(g, share, lives, k);
     if (ft__has_reference(work) && work->lora_rank == 0) keep_reference(g, share, lives, k);
     if (work->task == FT_TRAIN) keep_training(g, work, share, lives, k);
 }

@@ -9,6 +9,7 @@
 #include "memory/kept.h"
 #include "memory/lifetime.h"
 #include "memory/operands.h"
+#include "memory/rehearse.h"
 #include "memory/resident.h"
 #include "memory/sweep.h"
 #include "memory/verdict.h"
@@ -135,6 +136,33 @@ static int64_t layer_of(const ft_block *block, int64_t iteration)
     return block->mirror >= 0 ? block->repeat - 1 - iteration : iteration;
 }
 
+/* What the allocator reserves: steps are put through it. Blocks of FSDP belong to several streams, and what decoding
+ * finds cached is older than its step: there high-water marks of sizes stand for the cache. */
+static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device, double libraries, double update,
+                    ft_memory *out)
+{
+    const ft_workload *work = s->work;
+    const bool training = work->task == FT_TRAIN, decoding = work->task == FT_DECODE,
+               expandable = work->expandable_segments && !decoding;
+    double cached = s->share->apart_bytes, most = ft__pool_most(&s->pool) + s->most_beside, beyond = 0;
+    if (s->share->fsdp && !s->kept_gradients) {
+        cached += s->most_gradients - s->peak.gradients;
+        most += s->peak.gradients;
+    }
+    if (!decoding && !s->share->fsdp && !work->peak_alone) {
+        const double handle = ft__library_workspace(device, false);
+        if (!ft__rehearse(s, k, update, handle, expandable, &beyond)) return false;
+        out->reserved_bytes = out->peak_bytes + cached + beyond;
+        return true;
+    }
+    if (expandable) most = 0; /* each stream's segment holds what it held at most */
+    const double copied = decoding && work->cache == FT_CACHE_DYNAMIC ? k->cache : 0;
+    out->reserved_bytes = ft__reserved(training, k->packer.reserved + libraries + cached, fmax(s->peak_total, 0), most,
+                                       copied);
+    out->reserved_bytes = fmax(out->reserved_bytes, out->peak_bytes);
+    return true;
+}
+
 static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
                             const ft_memory_share *share, ft_memory *out, ft_memory_curve *curve, ft_error *err)
 {
@@ -190,15 +218,8 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->kv_cache_bytes = k.cache + s.peak.cache;
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes + out->activations_bytes +
                       out->temporary_bytes + out->kv_cache_bytes + out->communication_bytes;
-    const bool copies = work->task == FT_DECODE && work->cache == FT_CACHE_DYNAMIC;
-    double cached = share->apart_bytes, most = ft__pool_most(&s.pool, training) + s.most_beside;
-    if (share->fsdp && !s.kept_gradients) {
-        cached += s.most_gradients - s.peak.gradients;
-        most += s.peak.gradients;
-    }
-    out->reserved_bytes = ft__reserved(training, k.packer.reserved + libraries + cached, fmax(s.peak_total, 0), most,
-                                       copies ? k.cache : 0);
-    out->reserved_bytes = fmax(out->reserved_bytes, out->peak_bytes);
+    if (!reserve(&s, &k, device, libraries, update, out))
+        return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);
     if (ft__offloads(work, FT_OFFLOAD_PAGED_OPTIMIZER)) page_out(out);

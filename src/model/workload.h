@@ -148,6 +148,8 @@ typedef struct ft_workload {
     const struct ft_host *host; /* who issues it (kernel/host.h); NULL: the usual one */
     int64_t unpaused;           /* steps follow each other for hours, the board never rests between them: so many
                                * micro-batches to an update; 0: it does */
+    bool expandable_segments;   /* of PyTorch's allocator */
+    bool peak_alone;            /* nobody asks what the allocator reserves: a stage by itself */
     bool layers_apart;          /* who counts layers one by one: of a pattern each run of equal ones is a block */
 } ft_workload;
 

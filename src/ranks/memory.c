@@ -171,10 +171,12 @@ ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft
                   r->arch->first_dense > 0;
     int64_t some[3] = {0, p->pp - 1, first_of_experts(r)}, count = p->pp < 2 ? 1 : uneven && p->pp > 2 ? 3 : 2;
     double most = -1;
+    ft_workload alone = *r->work;
+    alone.peak_alone = true;
     for (int64_t i = 0; i < count; i++) {
         ft_stage s;
         FT_TRY(ft__ranks_graph(r, some[i], &s, err));
-        FT_TRY(ft__step_memory(s.g, r->work, r->device, &s.step.memory, err));
+        FT_TRY(ft__step_memory(s.g, &alone, r->device, &s.step.memory, err));
         s.saved_bytes = s.step.memory.saved_bytes;
         ft_memory m;
         const ft_stage *pair = p->schedule == FT_DUALPIPE && p->pp > 1 ? &s : NULL;

@@ -287,13 +287,15 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
 {
     ft_workload once = *r->work;
     once.accumulate = 1;
+    once.peak_alone = true;
     once.unpaused = r->work->task == FT_TRAIN ? r->work->accumulate : 0;
     stage_lanes lanes = {0};
     FT_TRY(ft__ranks_graph(r, index, out, err));
     const ft_graph *g = out->g;
     FT_TRY(ft__step_forecast(g, &once, r->device, r->predictor, r->quantile, r->memo, r->arena, &out->step, err));
-    if (r->work->accumulate > 1 && !r->work->master_weights) /* gradients wait from micro-batch to micro-batch */
-        FT_TRY(ft__step_memory(g, r->work, r->device, &out->step.memory, err));
+    once.accumulate = r->work->accumulate;
+    if (once.accumulate > 1 && !once.master_weights) /* gradients wait from micro-batch to micro-batch */
+        FT_TRY(ft__step_memory(g, &once, r->device, &out->step.memory, err));
     FT_TRY(lanes_of(r, g, &out->step, out, &lanes, err));
     FT_TRY(ft__ranks_time(r, &lanes.lanes, lanes.last_bucket_ms, out, err));
     ft_lanes *kept = ft__arena_alloc(r->arena, sizeof *kept);

@@ -114,6 +114,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     w->ema = ft__switch_of(said, FT_KEY_ID_EMA);
     w->moment_bytes = moments >= 0 ? ft__moment_bytes[moments] : 0;
     w->updates_in_backward = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD) && w->optimizer != FT_NO_OPTIMIZER;
+    w->expandable_segments = ft__switch_of(said, FT_KEY_ID_EXPANDABLE);
     w->recompute_layers = ft__whole_of(said, FT_KEY_ID_RECOMPUTE_LAYERS);
     FT_TRY(settle_policy(said, w, err));
     FT_TRY(settle_offload(said, &out->parallel, w, err));

@@ -156,33 +156,6 @@ static double states_of(ft_optimizer optimizer, bool master, double element, int
     return sum;
 }
 
-static void free_blocks_are_cut_for_smaller_tensors_alone(void **state)
-{
-    (void)state;
-    ft_pool p;
-    ft__pool_init(&p);
-    const int large = ft__pool_class(&p, 100 * MIB), small = ft__pool_class(&p, 40 * MIB);
-    ft__pool_take(&p, large, 100 * MIB);
-    ft__pool_give_back(&p, large, 100 * MIB);
-    ft__pool_take(&p, small, 40 * MIB);
-    ft__pool_take(&p, small, 40 * MIB); /* both lie in the large one */
-    assert_true(p.own[large] == 100 * MIB && p.own[small] == 0 && p.lent[large] == 80 * MIB);
-    ft__pool_take(&p, large, 100 * MIB); /* which serves no large one now */
-    assert_true(p.own[large] == 200 * MIB);
-    ft__pool_take(&p, small, 40 * MIB); /* 20 MiB are free */
-    assert_true(p.own[small] == 40 * MIB && p.borrowed[small] == 80 * MIB);
-    assert_true(ft__pool_most(&p, true) == 220 * MIB && ft__pool_most(&p, false) > 220 * MIB);
-    ft__pool_give_back(&p, small, 120 * MIB);
-    assert_true(p.lent[large] == 0 && p.borrowed[small] == 0 && p.live[small] == 0);
-    /* The other way round nothing is cut: a smaller one serves no larger. */
-    ft__pool_init(&p);
-    const int first = ft__pool_class(&p, 40 * MIB), then = ft__pool_class(&p, 100 * MIB);
-    ft__pool_take(&p, first, 40 * MIB);
-    ft__pool_give_back(&p, first, 40 * MIB);
-    ft__pool_take(&p, then, 100 * MIB);
-    assert_true(ft__pool_most(&p, false) == 140 * MIB && ft__pool_most(&p, true) == 140 * MIB);
-}
-
 static void optimizers_keep_what_the_literature_says(void **state)
 {
     (void)state;
@@ -296,7 +269,6 @@ int main(void)
         cmocka_unit_test(the_peak_is_named_and_taken_apart),
         cmocka_unit_test(kernels_hold_what_they_were_seen_to_hold),
         cmocka_unit_test(blocks_are_cut_as_the_caching_allocator_cuts_them),
-        cmocka_unit_test(free_blocks_are_cut_for_smaller_tensors_alone),
         cmocka_unit_test(optimizers_keep_what_the_literature_says),
         cmocka_unit_test(weights_are_counted_by_copies),
         cmocka_unit_test(a_cache_is_there_before_a_decode_step_and_grows_in_a_prefill),

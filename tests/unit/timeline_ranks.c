@@ -87,7 +87,7 @@ static void what_does_not_fit_gets_a_remedy(void **state)
     r.parallel.zero = 3;
     r.parallel.shard = 64;
     r.work.recompute = FT_RECOMPUTE_FULL;
-    r.work.seq = 32768;
+    r.work.seq = 24576;
     forecast_sound(&r);
     assert_true(r.step.memory.verdict != FT_FIT_YES);
     const char *dp = strstr(r.step.memory.remedy, "dp "), *shard = strstr(r.step.memory.remedy, "shard ");
