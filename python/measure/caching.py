@@ -5,6 +5,10 @@ Trains (or runs) models of transformers and torchvision for some steps, each twi
 each in a process of its own (PYTORCH_CUDA_ALLOC_CONF is read once). `steady` cases repeat one shape; `varied` ones draw the length of every step
 from a list that stands in the row. A row a case: allocated and reserved high-water marks after every step, segments at the end. `trace` cases also
 write the allocator's own history (actions, bytes, addresses, in order), to try a simulation on the stream that was really asked for.
+
+    python/measure/caching.py OUT --fresh FORECASTS
+
+takes the cases of FORECASTS (a row a case, with the forecast that was written down before), each in a process of its own.
 """
 from __future__ import annotations
 
@@ -150,9 +154,36 @@ def child(out: pathlib.Path, expandable: bool, until: float) -> None:
             f.flush()
 
 
+def fresh(out: pathlib.Path, path: pathlib.Path) -> None:
+    """Every row of a file of forecasts in a process that nothing ran in before."""
+    rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    for number, row in enumerate(rows):
+        env = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": f"expandable_segments:{row['expandable']}"}
+        try:
+            subprocess.run([sys.executable, __file__, str(out), "--row", str(path), str(number)], env=env, check=False, timeout=60)
+        except subprocess.TimeoutExpired:
+            print(f"row {number} took too long", file=sys.stderr)
+
+
+def one_row(out: pathlib.Path, path: pathlib.Path, number: int) -> None:
+    row = json.loads(path.read_text(encoding="utf-8").splitlines()[number])
+    try:
+        row = one(row, out, number, row["expandable"])
+    except Exception as problem:  # a case that fails says so, the others are taken
+        row |= {"error": f"{type(problem).__name__}: {problem}"[:300]}
+    with open(out / "fresh.jsonl", "a", encoding="utf-8") as f:
+        f.write(json.dumps(row) + "\n")
+
+
 def main() -> None:
     out = pathlib.Path(sys.argv[1])
     out.mkdir(parents=True, exist_ok=True)
+    if len(sys.argv) > 3 and sys.argv[2] == "--fresh":
+        fresh(out, pathlib.Path(sys.argv[3]))
+        return
+    if len(sys.argv) > 4 and sys.argv[2] == "--row":
+        one_row(out, pathlib.Path(sys.argv[3]), int(sys.argv[4]))
+        return
     if len(sys.argv) > 3:
         child(out, sys.argv[2] == "expandable", float(sys.argv[3]))
         return
