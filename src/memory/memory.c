@@ -223,7 +223,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);
     if (ft__offloads(work, FT_OFFLOAD_PAGED_OPTIMIZER)) page_out(out);
-    ft__judge(out);
+    ft__judge(out, work);
     if (s.peak_node >= 0) {
         out->peak_phase = g->nodes[s.peak_node].phase;
         out->peak_node = g->nodes[s.peak_node].name ? g->nodes[s.peak_node].name : "";

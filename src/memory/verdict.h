@@ -6,6 +6,6 @@
 extern const char *const ft__fit_words[FT_FIT_COUNT];
 /* The answers to "does it fit?" */
 extern const char *const ft__fit_answers[FT_FIT_COUNT];
-/* From what is held and what the device has. */
-void ft__judge(ft_memory *m);
+/* From what is held and what the device has; `work` says whether its software was named. */
+void ft__judge(ft_memory *m, const ft_workload *work);
 #endif

@@ -122,7 +122,7 @@ ft_status ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_
     }
     int groups = (p->tp > 1) + (p->cp > 1) + (p->ep > 1) + (p->dp * p->cp > 1) + (p->pp > 1);
     out->context_bytes += groups * communicator_bytes;
-    ft__judge(out);
+    ft__judge(out, r->work);
     return FT_OK;
 }
 

@@ -159,7 +159,7 @@ static ft_status hold_memory(const ft_ranks *r, ft_stage *stages, const ft_piped
         m->activations_bytes += more;
         m->peak_bytes += more;
         m->reserved_bytes += more;
-        ft__judge(m);
+        ft__judge(m, r->work);
     }
     return FT_OK;
 }
