@@ -4,11 +4,25 @@
 
 #include "ask.h"
 #include "commands.h"
+#include "progress.h"
 #include "report/json/choose_answer.h"
 #include "report/json/fleet_answer.h"
 #include "report/text/choose_screen.h"
 #include "report/text/fleet_screen.h"
 #include "terminal.h"
+
+/* Choices of up to two seconds are over before a bar could be read. */
+static void tell(void *progress, const char *next, double done)
+{
+    if (cli_progress_seconds(progress) > 2) cli_progress_report(progress, next, done);
+}
+
+static void watch(ft_choose_request *r, cli_progress *progress)
+{
+    cli_progress_begin(progress, "choosing");
+    r->watcher = progress;
+    if (cli_stderr_is_terminal()) r->progress = tell; /* nobody reads a bar in a file */
+}
 
 static int print(const cli_asker *a, const ft_chosen *c)
 {
@@ -80,9 +94,12 @@ static int choose_serving(const cli_args *args)
     if (!status) status = add_gpus(&a);
     if (!status) status = add_again(&a, OPT_OWN_PRICE);
     if (!status) status = add_again(&a, OPT_PROVIDER);
-    if (!status && (ft__choose_serve_request_read(a.object, &asked, &err) != FT_OK ||
-                    ft__fleet_choose(a.ft, &a.scratch, &asked, &chosen, &err) != FT_OK))
+    if (!status && ft__choose_serve_request_read(a.object, &asked, &err) != FT_OK) status = cli_asker_fail(&a, &err);
+    cli_progress progress;
+    watch(&asked, &progress);
+    if (!status && ft__fleet_choose(a.ft, &a.scratch, &asked, &chosen, &err) != FT_OK)
         status = cli_asker_fail(&a, &err);
+    cli_progress_end(&progress);
     if (!status) status = print_fleet(&a, &chosen);
     ft__fleet_chosen_free(&chosen);
     ft__choose_request_free(&asked);
@@ -104,9 +121,11 @@ int cli_choose(const cli_args *args)
     if (!status) status = add_again(&a, OPT_OWN_PRICE);
     if (!status) status = add_again(&a, OPT_PROVIDER);
     if (!status) status = add_again(&a, OPT_FAILURES);
-    if (!status && (ft__choose_request_read(a.object, &asked, &err) != FT_OK ||
-                    ft__choose_of(a.ft, &a.scratch, &asked, &chosen, &err) != FT_OK))
-        status = cli_asker_fail(&a, &err);
+    if (!status && ft__choose_request_read(a.object, &asked, &err) != FT_OK) status = cli_asker_fail(&a, &err);
+    cli_progress progress;
+    watch(&asked, &progress);
+    if (!status && ft__choose_of(a.ft, &a.scratch, &asked, &chosen, &err) != FT_OK) status = cli_asker_fail(&a, &err);
+    cli_progress_end(&progress);
     if (!status) status = print(&a, &chosen);
     ft__chosen_free(&chosen);
     ft__choose_request_free(&asked);

@@ -210,7 +210,9 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
             if (r->requests > 0 && r->count_count) c->limit = r->counts[i];
             for (size_t k = 0; !(r->requests > 0) && k < r->count_count; k++)
                 c->limit = r->counts[k] > c->limit ? r->counts[k] : c->limit;
-            FT_TRY(choose_one(ft, scratch, out, r->gpu_count ? r->gpu[g] : ft__k_kinds_gpus[g].gpu, c, err));
+            const char *gpu = r->gpu_count ? r->gpu[g] : ft__k_kinds_gpus[g].gpu;
+            if (r->progress) r->progress(r->watcher, gpu, (double)out->count / (double)(kinds * numbers));
+            FT_TRY(choose_one(ft, scratch, out, gpu, c, err));
             out->count++;
         }
     FT_TRY(decide(out, err));

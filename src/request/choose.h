@@ -40,6 +40,9 @@ typedef struct ft_choose_request {
     double pue, kwh_price, kg_per_kwh; /* kwh_price 0: power is in the rent */
     ft_choose_goal goal;
     int64_t today; /* days since 1970 */
+    /* Told after every GPU and number of them how much of the whole is done, and what comes next; NULL: nobody. */
+    void (*progress)(void *watcher, const char *next, double done);
+    void *watcher;
 } ft_choose_request;
 ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, ft_error *err);
 /* `"task": "choose_serve"`: which GPUs requests should be served on; the base is a plan for serving without GPUs. */

@@ -274,8 +274,10 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     for (size_t g = 0; g < kinds; g++)
         for (size_t i = 0; i < r->count_count; i++) {
             ft_choice *c = &out->choices[out->count];
+            const char *gpu = gpus ? gpus[g] : ft__k_kinds_gpus[g].gpu;
             c->gpus = r->counts[i];
-            FT_TRY(choose_one(ft, scratch, out, gpus ? gpus[g] : ft__k_kinds_gpus[g].gpu, c, err));
+            if (r->progress) r->progress(r->watcher, gpu, (double)out->count / (double)(kinds * r->count_count));
+            FT_TRY(choose_one(ft, scratch, out, gpu, c, err));
             out->count++;
         }
     FT_TRY(find_least(ft, scratch, out, err));
