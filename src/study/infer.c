@@ -247,7 +247,8 @@ static ft_status look_at_model(inferrer *f)
 ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_engine_step step,
                        ft_infer *out, ft_error *err)
 {
-    inferrer f = {.ask = {ft, scratch, r->base, &r->idle}, .r = out, .engine = r->engine, .step = step, .err = err};
+    inferrer f = {
+        .ask = {ft, scratch, r->base, &r->idle, NULL}, .r = out, .engine = r->engine, .step = step, .err = err};
     *out = (ft_infer){0};
     FT_TRY(look_at_model(&f));
     f.no_length = !out->has_context && !r->seq_count;
