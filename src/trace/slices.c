@@ -8,7 +8,7 @@
 
 #include "base/unzip.h"
 
-enum { BUFFER_BYTES = 1 << 20, EVENT_BYTES = 8 << 20, HEADER_BYTES = 256 << 10, KEY_BYTES = 48 };
+enum { BUFFER_BYTES = 1 << 16, EVENT_BYTES = 8 << 20, HEADER_BYTES = 256 << 10, KEY_BYTES = 48 };
 
 typedef enum place { BEFORE, IN_HEADER, IN_EVENTS, DONE } place;
 
