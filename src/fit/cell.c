@@ -95,6 +95,9 @@ static ft_boost_options boost_for(const ft_family *family, size_t rows)
         o.trees = ft__k_learning_repeated_trees[again].trees;
         o.depth = ft__k_learning_repeated_trees[again].depth;
     }
+    const struct ft__k_learning_falling_trees *falling = &ft__k_learning_falling_trees;
+    if (family->falls && rows >= (size_t)falling->from)
+        o.trees = falling->trees, o.rate = falling->rate, o.enough = falling->enough;
     return o;
 }
 
@@ -161,6 +164,13 @@ static ft_status widen_beyond(const ft_cell *cell, ft_cell_gpu *g, const ft_matr
     return FT_OK;
 }
 
+/* How many of the first rows errors and spreads are told of: profiled ones teach, and nobody is judged by them. */
+static size_t judged(const ft_cell *cell, const ft_cell_gpu *g)
+{
+    bool profiled = g->count > g->tables && cell->rows->at[g->index[g->count - 1]].source == FT_ROWS_PROFILED;
+    return profiled && g->tables >= ENOUGH_TABLED ? g->tables : g->count;
+}
+
 static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, double *work, uint8_t *fold,
                             ft_error *err)
 {
@@ -178,15 +188,16 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     g->expert.tree_count = ft__boost_used(g->trees, o.trees);
     if (apart) FT_TRY(ft__in_model(cell, g, m, g->tables, base, fold, FOLDS, residual, err));
     FT_TRY(ft__sigma_fit(m, residual, &g->expert, &g->sigma, scale, err));
-    for (size_t i = 0; i < m->count; i++) z[i] = residual[i] / scale[i];
-    if (!ft__spreads(z, m->count, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
+    size_t told = judged(cell, g);
+    for (size_t i = 0; i < told; i++) z[i] = residual[i] / scale[i];
+    if (!ft__spreads(z, told, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
         return ft__no_memory(err);
     FT_TRY(widen_beyond(cell, g, &tables, o, scale, fold, work + 2 * m->count, err));
     g->expert.weight[FT_KIN_SELF] = 1;
     g->expert.bias[FT_KIN_SELF] = (float)base;
     ft_errors e = {0};
     bool ok = true;
-    for (size_t i = 0; i < m->count && ok; i++)
+    for (size_t i = 0; i < told && ok; i++)
         ok = ft__errors_add(&e, residual[i], scale[i] * (double)g->expert.spread_low[FT_KIN_SELF][4],
                             scale[i] * (double)g->expert.spread_high[FT_KIN_SELF][4]);
     ok = ok && ft__errors_summary(&e, &g->known);

@@ -110,13 +110,13 @@ static void thin(ft_cell_gpu *g, const ft_rows *rows)
         h = (h ^ (h >> 16)) * 2246822519u;
         h = (h ^ (h >> 13)) * 3266489917u;
         uint8_t source = rows->at[g->index[i]].source;
-        if (source == FT_ROWS_OWN || source == FT_ROWS_MODEL || (h ^ (h >> 16)) < threshold)
+        if ((source != FT_ROWS_EAGER && source != FT_ROWS_ENGINE) || (h ^ (h >> 16)) < threshold)
             g->index[kept++] = g->index[i];
     }
     g->count = kept;
 }
 
-/* Rows of tables first, then those of models. */
+/* Rows of tables first, then those of models and profiles. */
 static ft_status part(ft_cell_gpu *g, const ft_rows *rows, ft_error *err)
 {
     uint32_t *later = malloc((g->count + 1) * sizeof *later);
@@ -124,7 +124,8 @@ static ft_status part(ft_cell_gpu *g, const ft_rows *rows, ft_error *err)
     size_t n = 0;
     g->tables = 0;
     for (size_t i = 0; i < g->count; i++) {
-        if (rows->at[g->index[i]].source == FT_ROWS_MODEL)
+        uint8_t source = rows->at[g->index[i]].source;
+        if (source == FT_ROWS_MODEL || source == FT_ROWS_PROFILED)
             later[n++] = g->index[i];
         else
             g->index[g->tables++] = g->index[i];

@@ -21,7 +21,15 @@ typedef struct ft_row {
     uint32_t group;  /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
 } ft_row;
 
-typedef enum ft_row_source { FT_ROWS_OWN, FT_ROWS_EAGER, FT_ROWS_ENGINE, FT_ROWS_MODEL } ft_row_source;
+/* Whose times: graphs of our own, other people's calls, engines' tables, operators inside models, kernels that the
+ * profiler timed while others ran. */
+typedef enum ft_row_source {
+    FT_ROWS_OWN,
+    FT_ROWS_EAGER,
+    FT_ROWS_ENGINE,
+    FT_ROWS_MODEL,
+    FT_ROWS_PROFILED
+} ft_row_source;
 
 typedef struct ft_rows {
     ft_row *at;

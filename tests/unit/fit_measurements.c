@@ -261,13 +261,42 @@ static void one_group_in_ten_is_held_out(void **state)
     ft__rows_free(&again);
 }
 
+/* The profiler's layers teach fits: nobody is judged by them, and none has the shape of a row that is held out. */
+static void profiled_layers_are_for_fits_alone(void **state)
+{
+    (void)state;
+    enum { LAYERS = 300 };
+    static char text[60000];
+    size_t length = (size_t)snprintf(
+        text, sizeof text, "kind,dtype,layout,pass,benchmark,n,c,k,groups,size,filter,stride,pad,dilation,ms\n");
+    for (int i = 0; i < LAYERS; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length,
+                                   "dense,bf16,nhwc,fwd,0,%d,%d,64,1,28x28,3x3,1,1,1,0.5\n", 1 + i % 4, 16 + i);
+    data_table("taught/h200/layers.csv.gz", text);
+    data_table("taught/h200/convolution.csv.gz", text);
+    ft_row_filter filter = {.to_fit = true};
+    ft_rows judged = load("taught", NULL), fitted = load("taught", &filter);
+    assert_int_equal(LAYERS, judged.count);
+    size_t held = 0, taught = 0;
+    for (size_t i = 0; i < judged.count; i++) held += judged.at[i].held_out;
+    for (size_t i = 0; i < fitted.count; i++) {
+        if (fitted.at[i].source != FT_ROWS_PROFILED) continue;
+        assert_false(fitted.at[i].held_out);
+        taught++;
+    }
+    assert_true(held > 0);
+    assert_int_equal(LAYERS - held, taught);
+    ft__rows_free(&judged);
+    ft__rows_free(&fitted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_table_of_ours_is_read),         cmocka_unit_test(a_missing_column_is_named),
         cmocka_unit_test(a_wrong_cell_is_named_with_its_line), cmocka_unit_test(a_truncated_table_is_refused),
         cmocka_unit_test(filters_keep_what_they_are_asked_to), cmocka_unit_test(a_row_in_two_folders_counts_once),
-        cmocka_unit_test(one_group_in_ten_is_held_out),
+        cmocka_unit_test(one_group_in_ten_is_held_out),        cmocka_unit_test(profiled_layers_are_for_fits_alone),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
