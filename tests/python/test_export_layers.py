@@ -200,7 +200,8 @@ def test_slices_without_elements_and_rows_of_numbers() -> None:
             for at in (slice(0, 0), slice(0, 6), slice(6, None)):
                 mask[at, at] = 1
             one, two = self.row.split([4, 8])
-            return self.layer(x) + mask.sum() + torch.cat([one * 2, two])
+            none, all_ = x.split([0, 8])  # no history yet
+            return self.layer(torch.cat([none * 2, all_])) + mask.sum() + torch.cat([one * 2, two])
 
     assert forecast(export(Model(), torch.zeros(8, 12), task="forward"), batch=8)["launches"] > 0
 

@@ -166,20 +166,21 @@ def _slice(low: Lowering, call: Call) -> None:
 def _split(low: Lowering, call: Call) -> None:
     _restride(low, call)
     x = low.now(call.args[0])
-    if len(call.outs) == 1:
-        low.view(x, call.outs[0])
+    parts = [out for out in call.outs if out.numel > 0]  # what reads an empty one is left out too
+    if len(parts) == 1:
+        low.view(x, parts[0])
         return
     axis = _split_axis(call, len(x.shape))
     if len(x.shape) == 1:  # a row of numbers: parts of it
-        for out in call.outs:
+        for out in parts:
             low.emit("slice", [x], out, {"shape": list(out.shape) or [1]})
         return
     if call.op == "unbind":
         keys: dict[str, Any] = {"axis": axis}
-        low.emit("unbind", [x], call.outs, keys)
+        low.emit("unbind", [x], parts, keys)
         return
-    sizes = [out.shape[axis] for out in call.outs]
-    low.emit("split", [x], call.outs, {"sizes": sizes, **({"axis": axis} if axis != len(x.shape) - 1 else {})})
+    sizes = [out.shape[axis] for out in parts]
+    low.emit("split", [x], parts, {"sizes": sizes, **({"axis": axis} if axis != len(x.shape) - 1 else {})})
 
 
 def _split_axis(call: Call, dims: int) -> int:
