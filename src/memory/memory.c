@@ -14,6 +14,7 @@
 #include "memory/sweep.h"
 #include "memory/verdict.h"
 #include "memory/workspace.h"
+#include "timeline/memo.h"
 #include "timeline/states.h"
 #include "timeline/step.h"
 
@@ -136,10 +137,22 @@ static int64_t layer_of(const ft_block *block, int64_t iteration)
     return block->mirror >= 0 ? block->repeat - 1 - iteration : iteration;
 }
 
+static bool rehearsed(const ft_sweep *s, const ft_kept *k, double update, double handle, bool expandable, ft_memo *memo,
+                      double *beyond)
+{
+    uint64_t key[2];
+    if (!memo) return ft__rehearse(s, k, update, handle, expandable, beyond);
+    ft__rehearsal_key(s, k, update, handle, expandable, key);
+    if (ft__memo_recalls(memo, key, beyond)) return true;
+    if (!ft__rehearse(s, k, update, handle, expandable, beyond)) return false;
+    ft__memo_keep(memo, key, *beyond);
+    return true;
+}
+
 /* What the allocator reserves: steps are put through it. Blocks of FSDP belong to several streams, and what decoding
  * finds cached is older than its step: there high-water marks of sizes stand for the cache. */
 static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device, double libraries, double update,
-                    ft_memory *out)
+                    ft_memo *memo, ft_memory *out)
 {
     const ft_workload *work = s->work;
     const bool training = work->task == FT_TRAIN, decoding = work->task == FT_DECODE,
@@ -151,7 +164,7 @@ static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device
     }
     if (!decoding && !s->share->fsdp && !work->peak_alone) {
         const double handle = ft__library_workspace(device, false);
-        if (!ft__rehearse(s, k, update, handle, expandable, &beyond)) return false;
+        if (!rehearsed(s, k, update, handle, expandable, memo, &beyond)) return false;
         out->reserved_bytes = out->peak_bytes + cached + beyond;
         return true;
     }
@@ -164,7 +177,8 @@ static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device
 }
 
 static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                            const ft_memory_share *share, ft_memory *out, ft_memory_curve *curve, ft_error *err)
+                            const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_memory_curve *curve,
+                            ft_error *err)
 {
     if (curve) *curve = (ft_memory_curve){0};
     *out = (ft_memory){.peak_block = "", .peak_node = "", .peak_layer = -1, .remedy = ""};
@@ -218,7 +232,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     out->kv_cache_bytes = k.cache + s.peak.cache;
     out->peak_bytes = out->weights_bytes + out->gradients_bytes + out->optimizer_bytes + out->activations_bytes +
                       out->temporary_bytes + out->kv_cache_bytes + out->communication_bytes;
-    if (!reserve(&s, &k, device, libraries, update, out))
+    if (!reserve(&s, &k, device, libraries, update, memo, out))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     out->context_bytes = ft__context_bytes(device);
     out->capacity_bytes = ft__device_capacity(device);
@@ -236,17 +250,23 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err)
 {
-    return sweep_step(g, work, device, &ALONE, out, NULL, err);
+    return sweep_step(g, work, device, &ALONE, NULL, out, NULL, err);
+}
+
+ft_status ft__step_memory_again(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memo *memo,
+                                ft_memory *out, ft_error *err)
+{
+    return sweep_step(g, work, device, &ALONE, memo, out, NULL, err);
 }
 
 ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                                 const ft_memory_share *share, ft_memory *out, ft_error *err)
+                                 const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_error *err)
 {
-    return sweep_step(g, work, device, share, out, NULL, err);
+    return sweep_step(g, work, device, share, memo, out, NULL, err);
 }
 
 ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                                 ft_memory_curve *curve, ft_error *err)
 {
-    return sweep_step(g, work, device, &ALONE, out, curve, err);
+    return sweep_step(g, work, device, &ALONE, NULL, out, curve, err);
 }

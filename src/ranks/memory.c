@@ -109,10 +109,10 @@ ft_status ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_
 {
     const ft_parallel *p = r->parallel;
     ft_memory_share share = share_of(r, s, in_flight);
-    FT_TRY(ft__step_memory_shared(s->g, r->work, r->device, &share, out, err));
+    FT_TRY(ft__step_memory_shared(s->g, r->work, r->device, &share, r->memo, out, err));
     if (paired) { /* dualpipe: another stage's parameters beside its own */
         ft_memory other;
-        FT_TRY(ft__step_memory_shared(paired->g, r->work, r->device, &share, &other, err));
+        FT_TRY(ft__step_memory_shared(paired->g, r->work, r->device, &share, r->memo, &other, err));
         out->weights_bytes += other.weights_bytes;
         out->gradients_bytes += other.gradients_bytes;
         out->optimizer_bytes += other.optimizer_bytes;

@@ -100,7 +100,7 @@ static ft_status forecast_step(const ft_context *ft, ft_scratch *s, const ft_mod
                                const ft_graph *g, ft_step *step, ft_error *err)
 {
     if (r->ask == FT_ASK_MEMORY)
-        FT_TRY(ft__step_memory(g, &r->work, r->device, &step->memory, err));
+        FT_TRY(ft__step_memory_again(g, &r->work, r->device, s->memo, &step->memory, err));
     else
         FT_TRY(ft__step_forecast(g, &r->work, r->device, ft__context_predictor(ft), quantile, s->memo, s->arena, step,
                                  err));
@@ -185,6 +185,7 @@ typedef struct other_workloads {
     const ft_memory *asked; /* of the request itself */
     double parameters;
     ft_arena *arena; /* the step's own graph must survive the trials */
+    ft_memo *memo;
     ft_workload work[REMEMBERED_TRIALS];
     ft_memory memory[REMEMBERED_TRIALS];
     size_t count;
@@ -226,7 +227,7 @@ static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, 
         }
     ft__arena_reset(o->arena);
     FT_TRY(ft__model_graph(o->request->arch, work, o->arena, &g, err));
-    FT_TRY(ft__step_memory(g, work, o->request->device, out, err));
+    FT_TRY(ft__step_memory_again(g, work, o->request->device, o->memo, out, err));
     o->work[o->count % REMEMBERED_TRIALS] = *work;
     o->memory[o->count++ % REMEMBERED_TRIALS] = *out;
     return FT_OK;
@@ -243,7 +244,8 @@ static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_g
     if (!s->trials) s->trials = ft__arena_new(largest_graph);
     if (!s->trials) return ft__no_memory(err);
     const ft_memory asked = step->memory;
-    other_workloads others = {.request = r, .asked = &asked, .parameters = g->parameters, .arena = s->trials};
+    other_workloads others = {
+        .request = r, .asked = &asked, .parameters = g->parameters, .arena = s->trials, .memo = s->memo};
     ft_status status = ft__memory_remedy(&r->work, memory_of, &others, &remedy, &ignored);
     if (status == FT_E_MEMORY && !ft__arena_full(s->trials)) return ft__no_memory(err);
     if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, remedy.text, strlen(remedy.text));

@@ -10,4 +10,7 @@ void ft__memo_focus(ft_memo *m, const ft_predictor *p, const ft_device *device, 
 /* For what was focused on. The pointer lives until the next call. Operators are checked before they are forecast. */
 ft_status ft__memo_find(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                         const ft_forecast **out, ft_error *err);
+/* Bytes that putting a step's tensors through the allocator gave, by their key (memory/rehearse.h). */
+bool ft__memo_recalls(const ft_memo *m, const uint64_t key[2], double *bytes);
+void ft__memo_keep(ft_memo *m, const uint64_t key[2], double bytes);
 #endif

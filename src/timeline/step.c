@@ -269,5 +269,5 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
                 g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts, out);
     regime_of(out);
     rates_of(&work, device, out);
-    return ft__step_memory(g, &work, device, &out->memory, err);
+    return ft__step_memory_again(g, &work, device, memo, &out->memory, err);
 }

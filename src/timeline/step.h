@@ -98,6 +98,9 @@ double ft__interval_level(double quantile);
 /* Memory over the step alone (memory.c); ft__step_forecast calls it. */
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err);
+/* The same, with what was found of equal steps before; `memo` may be NULL. */
+ft_status ft__step_memory_again(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memo *memo,
+                                ft_memory *out, ft_error *err);
 
 /* What one rank of many holds of the step and beside it. The peak is where all of it together is most: gradients that
  * are sharded as they are made do not pile up, and what waits for the backward pass is gone at the update. */
@@ -111,7 +114,7 @@ typedef struct ft_memory_share {
     bool fsdp;                                     /* PyTorch's: shards are the fp32 copies, gradients come and go */
 } ft_memory_share;
 ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                                 const ft_memory_share *share, ft_memory *out, ft_error *err);
+                                 const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_error *err);
 
 /* Live bytes while one kernel runs, its workspace counted as temporary. */
 typedef struct ft_memory_point {

@@ -10,27 +10,30 @@
 /* -- one moment by hand ------------------------------------------------------------------------ */
 
 /* Three layers: x -> h (16 KiB, saved) -> y; backward reads h, makes a gradient of 4 KiB. */
-static ft_graph *three_layers(ft_arena *arena, int64_t repeat)
+static ft_graph *scaled_layers(ft_arena *arena, int64_t repeat, int64_t scale)
 {
     ft_graph *g = ft__graph_new(arena, FT_BF16);
     assert_non_null(g);
-    ft_ref weight = tensor(g, FT_PARAMETER, 4, repeat), x = tensor(g, FT_ACTIVATION, 2, 1);
+    ft_ref weight = tensor(g, FT_PARAMETER, 4 * scale, repeat), x = tensor(g, FT_ACTIVATION, 2 * scale, 1);
     open_block(g, "embed", FT_FORWARD, 1, FT_NONE, -1);
     node(g, FT_FORWARD, "embed", 0, NULL, 1, &x);
     close_block(g, x);
-    ft_ref in = tensor(g, FT_ACTIVATION, 2, 1), h = tensor(g, FT_ACTIVATION, 16, 1), y = tensor(g, FT_ACTIVATION, 2, 1);
+    ft_ref in = tensor(g, FT_ACTIVATION, 2 * scale, 1), h = tensor(g, FT_ACTIVATION, 16 * scale, 1),
+           y = tensor(g, FT_ACTIVATION, 2 * scale, 1);
     open_block(g, "layers", FT_FORWARD, repeat, in, -1);
     node(g, FT_FORWARD, "up", 2, (ft_ref[]){in, weight}, 1, &h);
     node(g, FT_FORWARD, "down", 1, &h, 1, &y);
     close_block(g, y);
-    ft_ref back = tensor(g, FT_ACTIVATION, 2, 1), dh = tensor(g, FT_ACTIVATION, 16, 1),
-           dw = tensor(g, FT_GRADIENT, 4, repeat), dx = tensor(g, FT_ACTIVATION, 2, 1);
+    ft_ref back = tensor(g, FT_ACTIVATION, 2 * scale, 1), dh = tensor(g, FT_ACTIVATION, 16 * scale, 1),
+           dw = tensor(g, FT_GRADIENT, 4 * scale, repeat), dx = tensor(g, FT_ACTIVATION, 2 * scale, 1);
     open_block(g, "layers", FT_BACKWARD, repeat, back, 1);
     node(g, FT_BACKWARD, "down", 2, (ft_ref[]){back, h}, 1, &dh);
     node(g, FT_BACKWARD, "up", 2, (ft_ref[]){dh, in}, 2, (ft_ref[]){dx, dw});
     close_block(g, dx);
     return g;
 }
+
+static ft_graph *three_layers(ft_arena *arena, int64_t repeat) { return scaled_layers(arena, repeat, 1); }
 
 static void the_peak_is_named_and_taken_apart(void **state)
 {
@@ -263,6 +266,41 @@ static void memory_that_runs_out_is_an_error(void **state)
     assert_true(failures > 0);
 }
 
+/* Steps that differ in one thing each, one after the other with one memo and each alone: what was asked before decides
+ * nothing. Twice, so that the second time everything is remembered. */
+static void what_was_asked_before_decides_nothing(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    ft_memo *memo = ft__memo_new();
+    ft_device h200 = limit_device("h200_sxm");
+    const ft_workload asked = {.task = FT_TRAIN, .dtype = FT_BF16, .accumulate = 1, .optimizer = FT_ADAMW};
+    ft_workload work[5] = {asked, asked, asked, asked, asked};
+    work[1].optimizer = FT_SGD;
+    work[2].accumulate = 2;
+    work[3].expandable_segments = true;
+    work[4].master_weights = true;
+    double first = 0;
+    int differ = 0;
+    for (int round = 0; round < 2; round++)
+        for (int64_t scale = 300; scale < 1200; scale += 77)
+            for (int64_t repeat = 3; repeat < 40; repeat += 9)
+                for (int i = 0; i < 5; i++) {
+                    ft_graph *g = scaled_layers(arena, repeat, scale);
+                    ft_memory alone, after;
+                    ft_error err;
+                    assert_int_equal(ft__step_memory(g, &work[i], &h200, &alone, &err), FT_OK);
+                    assert_int_equal(ft__step_memory_again(g, &work[i], &h200, memo, &after, &err), FT_OK);
+                    assert_true(alone.reserved_bytes == after.reserved_bytes);
+                    if (i == 0) first = alone.reserved_bytes;
+                    differ += alone.reserved_bytes > first || alone.reserved_bytes < first;
+                    ft__arena_reset(arena);
+                }
+    assert_true(differ > 300); /* of 480 that differ in what is asked */
+    ft__memo_free(memo);
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +310,7 @@ int main(void)
         cmocka_unit_test(optimizers_keep_what_the_literature_says),
         cmocka_unit_test(weights_are_counted_by_copies),
         cmocka_unit_test(a_cache_is_there_before_a_decode_step_and_grows_in_a_prefill),
+        cmocka_unit_test(what_was_asked_before_decides_nothing),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
