@@ -182,8 +182,10 @@ NAMED: dict[str, Callable[[Any, torch.Tensor], Any]] = {
     "cap_feats": lambda c, p: [made(TOKENS, _text(c))],
     "t": lambda c, p: made(1),
 }
-NOT_NEEDED = ("num_frames", "height", "width", "class_labels", "padding_mask", "image_meta_size", "style", "fps", "guidance", "image_embeds", "timestep_r")
-NOT_NEEDED += ("encoder_hidden_states_t5", "encoder_hidden_states_2", "encoder_attention_mask_2", "audio_hidden_states", "audio_num_frames")
+NOT_NEEDED = ("num_frames", "height", "width", "class_labels", "padding_mask", "image_meta_size", "style", "fps")
+NOT_NEEDED += ("guidance", "image_embeds", "timestep_r")
+NOT_NEEDED += ("encoder_hidden_states_t5", "encoder_hidden_states_2", "encoder_attention_mask_2")
+NOT_NEEDED += ("audio_hidden_states", "audio_num_frames")
 
 
 def _text(config: Any) -> int:
