@@ -1,6 +1,7 @@
 /* layers.c: what each layer of a planned architecture is, by the "layers" rules of its file: which layers a rule is
  * about, and what it sets there. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
