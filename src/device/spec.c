@@ -57,8 +57,9 @@ const char *ft__spec_cut(char *out, size_t room, const char *text)
 const char *ft__spec_path(char path[256], const char *where, const char *key)
 {
     if (!where || !*where) return key;
-    char start[200];
-    snprintf(path, 256, "%s%s%.50s", ft__spec_cut(start, sizeof start, where), ft__is_path(where) ? ": " : ".", key);
+    char start[200], end[51];
+    snprintf(path, 256, "%s%s%s", ft__spec_cut(start, sizeof start, where), ft__is_path(where) ? ": " : ".",
+             ft__spec_cut(end, sizeof end, key));
     return path;
 }
 

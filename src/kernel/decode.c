@@ -16,6 +16,8 @@
  * Leaves out: speculative decoding (more queries: attention.c), page sizes, sequences of unequal length. */
 #include "kernel/attention.h"
 
+#include <limits.h>
+#include <math.h>
 #include <string.h>
 
 #include "graph/operator.h"
@@ -170,7 +172,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->compute_ms = fmax(best.stream_ms, mma_ms);
     out->memory_ms = memory_ms;
     out->body_ms = best.ms;
-    out->tile_m = (int)rows;
+    out->tile_m = (int)fmin(rows, INT_MAX);
     out->tile_n = 64;
     out->split_k = best.split;
     out->tiles = best.tasks;

@@ -186,7 +186,7 @@ static ft_status set_cell(ft_log *l, column c, const char *text, double *ms, ft_
     case INPUT: return set_tokens(l, "the prompt", value, &out->prompt, err);
     case OUTPUT: return set_tokens(l, "the answer", value < 1 && value >= 0 ? 1 : value, &out->answer, err);
     case CLIENT:
-        if (value < 0 || value > 1e8) return broken(l, err, "a client's number from 0 to 1e8 was expected", text);
+        if (value < 0 || value > 1e6) return broken(l, err, "a client's number from 0 to 1e6 was expected", text);
         out->client = (int32_t)value;
         return FT_OK;
     case PRIORITY: out->priority = (int32_t)fmin(fmax(value, -1e9), 1e9); return FT_OK;
