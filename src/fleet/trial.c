@@ -1,5 +1,6 @@
 /* trial.c: one way to serve, simulated. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "fleet/fleet.h"

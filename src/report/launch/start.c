@@ -2,6 +2,7 @@
  * in the framework's `runs`; where that ends in a variable ("pretrain_gpt.py $MEGATRON_FLAGS"), the Slurm script sets it to
  * the flags of the framework's own file, so that it starts as it stands. */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/launch/launch.h"
