@@ -44,7 +44,11 @@ static bool names_a_file(const char *where)
 static const char *path_of(path_text path, const char *where, const char *key)
 {
     if (!where || !*where) return key;
-    snprintf(path, sizeof(path_text), "%s%s%s", where, names_a_file(where) ? ": " : ".", key);
+    /* Cut between characters: a place is part of an answer. */
+    const size_t most = sizeof(path_text) - sizeof ": ", front = ft__utf8_cut(where, most),
+                 back = ft__utf8_cut(key, most - front);
+    snprintf(path, sizeof(path_text), "%.*s%s%.*s", (int)front, where, names_a_file(where) ? ": " : ".", (int)back,
+             key);
     return path;
 }
 

@@ -214,7 +214,7 @@ static void settle_notes(rehearsal *r)
         if (stands) *net -= one.what == TAKEN ? 1 : -1;
         if (stands || r->s->size[one.tensor] >= most / LARGER) r->notes[r->note_count - ++kept] = one;
     }
-    memmove(r->notes, r->notes + r->note_count - kept, (size_t)kept * sizeof *r->notes);
+    if (kept) memmove(r->notes, r->notes + r->note_count - kept, (size_t)kept * sizeof *r->notes);
     r->note_count = kept;
 }
 

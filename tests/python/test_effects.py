@@ -38,7 +38,8 @@ ECHOES = ("warnings", "request", "parallel", "cluster", "stack", "understood")
 # model whose engine has no recipe and whose prompts fit into one iteration; a ResNet lies as it is asked to by default.
 HAPPEN = {
     "serve": {"settings", "chunked_prefill", "scheduling"},
-    "infer": {"layout"},
+    "infer": {"layout", "expandable_segments"},  # what a step reserves decides whether it fits, at the edge alone
+    "scale": {"expandable_segments"},
     "collective": {"cluster.gpus_per_node", "cluster.nodes"},  # a node of two or more for two ranks; as many as they fill
     "largest": {"master_weights"},  # on, unless it is said otherwise
 }
