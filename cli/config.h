@@ -18,8 +18,8 @@ typedef struct cli_config {
     ft_text prices;
 } cli_config;
 
-/* $FORETELL_CONFIG (empty: none), or $XDG_CONFIG_HOME/foretell.toml, or ~/.config/foretell.toml; the latter two need not
- * be there. Free it whatever comes back. */
+/* $FORETELL_CONFIG (empty: none), or $XDG_CONFIG_HOME/foretell.toml, or ~/.config/foretell.toml; the latter two need
+ * not be there. Free it whatever comes back. */
 ft_status cli_config_read(cli_config *c, ft_error *err);
 void cli_config_free(cli_config *c);
 /* Gives the command what it takes and was not given. Values live as long as the configuration. */

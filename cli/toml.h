@@ -1,6 +1,6 @@
-/* The part of TOML that a settings file needs: comments, [tables], keys that are bare, quoted or dotted, and values that
- * are text, numbers, switches or a list of texts on one line. Dates, inline tables, lists over several lines and texts of
- * several lines are refused, with the line. */
+/* The part of TOML that a settings file needs: comments, [tables], keys that are bare, quoted or dotted, and values
+ * that are text, numbers, switches or a list of texts on one line. Dates, inline tables, lists over several lines and
+ * texts of several lines are refused, with the line. */
 #ifndef CLI_TOML_H
 #define CLI_TOML_H
 #include "base/text.h"

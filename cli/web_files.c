@@ -35,7 +35,8 @@ static void zip(web_file *f)
     deflateEnd(&z);
 }
 
-/* The page asks this server only where its own text says that it is there: <meta name="served-by" content="foretell">. */
+/* The page asks this server only where its own text says that it is there: <meta name="served-by" content="foretell">.
+ */
 static ft_status say_who_serves(web_file *f, ft_error *err)
 {
     static const char before[] = "name=\"served-by\" content=\"files\"",

@@ -22,9 +22,9 @@
  *
  * A tree between two nodes can send S / l as well: each is the root of one half, gets the other's part of it and sends
  * the sum back. NCCL gives such a tree 0.92 of the links' rate inside, up to twice the network's (src/graph/tuning.cc:
- * bwIntra where nNodes <= 2; search.cc), and takes it where the network holds a ring back: nodes with a NIC for two GPUs
- * (p4de: 42 GB/s of 50, where a ring's bytes would allow 27). With a NIC for each A100 its estimates are a few percent
- * apart, and both ways were seen: 127 GB/s on OCI, 100 and 68 (a ring's) on Azure.
+ * bwIntra where nNodes <= 2; search.cc), and takes it where the network holds a ring back: nodes with a NIC for two
+ * GPUs (p4de: 42 GB/s of 50, where a ring's bytes would allow 27). With a NIC for each A100 its estimates are a few
+ * percent apart, and both ways were seen: 127 GB/s on OCI, 100 and 68 (a ring's) on Azure.
  *
  * An all-to-all sends (N-1)/N of its bytes through the rank's own NIC, the heaviest rank `skew` times that; 15 us more
  * than a pair takes before the first byte, since what is meant for another rail crosses the node first (PXN).

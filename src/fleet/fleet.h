@@ -1,9 +1,9 @@
 /* Plans for serving: which layout an engine should have, how many engines there should be, whether prompts and answers
  * are better served by engines of their own, and with which settings; and which GPUs to rent for it.
  *
- * Every way to serve is tried by simulation (serving/serve.h). Three questions are one search: the fewest GPUs that keep
- * the objectives at a rate; the highest rate that so many GPUs keep them at; the most tokens per second where nobody
- * waits (offline). */
+ * Every way to serve is tried by simulation (serving/serve.h). Three questions are one search: the fewest GPUs that
+ * keep the objectives at a rate; the highest rate that so many GPUs keep them at; the most tokens per second where
+ * nobody waits (offline). */
 #ifndef FT_FLEET_FLEET_H
 #define FT_FLEET_FLEET_H
 #include "request/plan.h"

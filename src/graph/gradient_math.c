@@ -258,8 +258,8 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
 
 /* -- rows -------------------------------------------------------------------------------------- */
 
-/* What a norm was given, in rows: its gradient's kernel, like its own, reads nothing else, and what was kept is what the
- * model handed on (PyTorch's layer_norm_backward_cuda makes its input contiguous). */
+/* What a norm was given, in rows: its gradient's kernel, like its own, reads nothing else, and what was kept is what
+ * the model handed on (PyTorch's layer_norm_backward_cuda makes its input contiguous). */
 static ft_ref in_rows(ft_tape *t, const ft_node *n, ft_ref x)
 {
     const ft_tensor like = *T(x);

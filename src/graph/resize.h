@@ -1,4 +1,5 @@
-/* Kernels from a picture to one of another size: averages and interpolations, how their threads walk (graph/manner.h). */
+/* Kernels from a picture to one of another size: averages and interpolations, how their threads walk (graph/manner.h).
+ */
 #ifndef FT_GRAPH_RESIZE_H
 #define FT_GRAPH_RESIZE_H
 #include "graph/batchnorm.h"

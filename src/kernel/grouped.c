@@ -1,11 +1,10 @@
 /* grouped.c: convolutions of groups of channels in 16 bits, as cuDNN runs them.
  *
- *   as they lie   groups of 4, 8, 16 ... channels: products over 64 channels, of which a narrower group fills a part, so
- *                 that a result costs the same whatever the group's width.
- *   padded        other widths go to the next power of two first, pictures and filters, and back afterwards. The kernel
- *                 that does it computes where every element goes and takes longer than the product.
- *   apart         where padding would waste too much, and for wide groups of few pixels: every group is cut out, has a
- *                 product of its own, and is put back.
+ *   as they lie   groups of 4, 8, 16 ... channels: products over 64 channels, of which a narrower group fills a part,
+ * so that a result costs the same whatever the group's width. padded        other widths go to the next power of two
+ * first, pictures and filters, and back afterwards. The kernel that does it computes where every element goes and takes
+ * longer than the product. apart         where padding would waste too much, and for wide groups of few pixels: every
+ * group is cut out, has a product of its own, and is put back.
  *
  * NCHW is turned to channels last and back, padded on the way. Figures and rows in data/constants/kernel/grouped.json;
  * what they leave is learned. */

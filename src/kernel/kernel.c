@@ -139,8 +139,8 @@ static ft_status forecast_any_engine(const ft_predictor *p, const ft_device *dev
     return FT_OK;
 }
 
-/* Engines share attention's libraries on the newer GPUs (FlashAttention 3, FlashInfer's generated kernels): one that was
- * measured on strangers alone runs what vLLM was measured with on this GPU or on a sibling. */
+/* Engines share attention's libraries on the newer GPUs (FlashAttention 3, FlashInfer's generated kernels): one that
+ * was measured on strangers alone runs what vLLM was measured with on this GPU or on a sibling. */
 static bool lends_attention(const ft_predictor *p, const ft_device *device, const ft_op *op, ft_op *lent)
 {
     if (op->engine != FT_ENGINE_SGLANG || engine_kinship(p, device, op) < FT_KIN_WORLD) return false;

@@ -106,7 +106,8 @@ ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, con
 /* The expert that answers for this device, and how close it stands; NULL when the predictor has none. */
 const ft_expert *ft__predictor_expert(const ft_predictor *p, const ft_family *family, int variant,
                                       const ft_device *device, ft_kinship *kinship);
-/* Constants of another variant that know this GPU better than this variant's own (ft_family.variant_lent); NULL: none. */
+/* Constants of another variant that know this GPU better than this variant's own (ft_family.variant_lent); NULL: none.
+ */
 const double *ft__predictor_lent(const ft_predictor *p, const ft_family *family, int variant, const ft_device *device);
 
 /* Peak fp16 rate over bandwidth, in flops per byte. */

@@ -20,9 +20,9 @@ typedef struct ft_packer {
 } ft_packer;
 double ft__pack(ft_packer *p, double bytes); /* the bytes that this one counts for */
 
-/* What a cache of blocks grows to, by high-water marks: for blocks of several streams, and for decoding; cache.h is what
- * one stream's is put through. A block that was cut for one size serves another of about that size, not a larger one:
- * the high-water marks of the sizes add up to more than the high-water mark of the sum. */
+/* What a cache of blocks grows to, by high-water marks: for blocks of several streams, and for decoding; cache.h is
+ * what one stream's is put through. A block that was cut for one size serves another of about that size, not a larger
+ * one: the high-water marks of the sizes add up to more than the high-water mark of the sum. */
 enum { FT_POOL_CLASSES = 64 };
 typedef struct ft_pool {
     double size[FT_POOL_CLASSES]; /* of the class's blocks; the first two are for all that share segments */

@@ -130,7 +130,8 @@ static void page_out(ft_memory *m)
     m->peak_bytes = fmin(m->peak_bytes, m->reserved_bytes);
 }
 
-/* The model's own number of a layer: a backward pass goes through them from the last to the first. -1: the block is one. */
+/* The model's own number of a layer: a backward pass goes through them from the last to the first. -1: the block is
+ * one. */
 static int64_t layer_of(const ft_block *block, int64_t iteration)
 {
     if (block->repeat < 2) return -1;

@@ -22,9 +22,7 @@ void ft__judge(ft_memory *m, const ft_workload *work)
     const double room = m->capacity_bytes - m->context_bytes;
     m->chance_fits = 0;
     if (room > 0 && m->weights_bytes + m->optimizer_bytes <= room)
-        m->chance_fits = m->peak_bytes > 0
-                             ? 0.5 * erfc(-log(room / m->peak_bytes) / (spread * sqrt(2.0)))
-                             : 1;
+        m->chance_fits = m->peak_bytes > 0 ? 0.5 * erfc(-log(room / m->peak_bytes) / (spread * sqrt(2.0))) : 1;
     m->verdict = m->reserved_bytes <= room                      ? FT_FIT_YES
                  : m->chance_fits >= FT_K_RESIDENT_LEAST_CHANCE ? FT_FIT_TIGHT
                                                                 : FT_FIT_NO;

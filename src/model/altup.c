@@ -1,6 +1,6 @@
-/* altup.c: Gemma 3n's residual stream (AltUp, arXiv 2301.13310): several copies of it, of which a layer reads one; small
- * products predict all copies before the layer and correct them behind it. Beside attention a product of low rank adds
- * to the stream (LAuReL, arXiv 2411.07501), and of the first layers' networks only the largest gates pass.
+/* altup.c: Gemma 3n's residual stream (AltUp, arXiv 2301.13310): several copies of it, of which a layer reads one;
+ * small products predict all copies before the layer and correct them behind it. Beside attention a product of low rank
+ * adds to the stream (LAuReL, arXiv 2411.07501), and of the first layers' networks only the largest gates pass.
  *
  * The copies stand as [copies * tokens, hidden]; the first is the one that layers read. */
 #include "graph/emit.h"

@@ -1,6 +1,6 @@
-/* attention_experts.c: JetMoE's mixture of attention heads (arXiv 2404.07413): a router picks experts for each token, whose
- * products make its queries and, behind attention, its result; keys and values are every token's alike. Each of a token's
- * experts brings as many queries as there are key heads.
+/* attention_experts.c: JetMoE's mixture of attention heads (arXiv 2404.07413): a router picks experts for each token,
+ * whose products make its queries and, behind attention, its result; keys and values are every token's alike. Each of a
+ * token's experts brings as many queries as there are key heads.
  *
  * transformers multiplies expert by expert, over slices of the rows that the router sorted. */
 #include "graph/emit.h"

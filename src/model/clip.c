@@ -1,5 +1,5 @@
-/* clip.c: CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023, without a class token): a tower for pictures, one for
- * text, and a contrastive head over all pairs of the batch. transformers runs the pictures first. */
+/* clip.c: CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023, without a class token): a tower for pictures, one
+ * for text, and a contrastive head over all pairs of the batch. transformers runs the pictures first. */
 #include "graph/emit.h"
 #include "model/vision.h"
 

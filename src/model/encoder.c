@@ -1,5 +1,5 @@
-/* encoder.c: bert, roberta, albert, mpnet, deberta-v2 and their kin: post-norm layers over a whole sequence, with a head that guesses masked
- * words, classifies, or, as a causal decoder, guesses the next word. */
+/* encoder.c: bert, roberta, albert, mpnet, deberta-v2 and their kin: post-norm layers over a whole sequence, with a
+ * head that guesses masked words, classifies, or, as a causal decoder, guesses the next word. */
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/parts.h"

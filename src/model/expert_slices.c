@@ -1,6 +1,7 @@
 /* expert_slices.c: experts of a decoder in a Python loop over those that were hit, each a slice of one tensor of all
- * weights (longcat_flash): find its tokens (the host waits), gather, two products, weigh, add. Going back, autograd sees
- * every slice as a selection of the whole: a tensor of zeros as large as all experts' is filled in and added for each.
+ * weights (longcat_flash): find its tokens (the host waits), gather, two products, weigh, add. Going back, autograd
+ * sees every slice as a selection of the whole: a tensor of zeros as large as all experts' is filled in and added for
+ * each.
  *
  * A node of the loop holds the tensors of all experts and stands for as many launches of an even share each. */
 #include "graph/emit.h"

@@ -1,6 +1,7 @@
-/* mtp.c: multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): behind the last layer, module k reads what
- * the module before it made and the embedding of the token k places on, each behind a norm, joins them by one product,
- * runs a layer like the model's, and asks the model's own head for the token after that. Embedding and head are shared.
+/* mtp.c: multi-token prediction (DeepSeek-V3, arXiv 2412.19437, section 2.2): behind the last layer, module k reads
+ * what the module before it made and the embedding of the token k places on, each behind a norm, joins them by one
+ * product, runs a layer like the model's, and asks the model's own head for the token after that. Embedding and head
+ * are shared.
  *
  * Left out: an engine's acceptance of what was drafted; in a decode step a module runs once over the step's tokens. */
 #include "graph/emit.h"

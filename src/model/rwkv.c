@@ -1,8 +1,8 @@
-/* rwkv.c: RWKV's fourth form (arXiv 2305.13048): each token is mixed with the one before, three products, a weighted mean
- * over all earlier tokens with a decay by channel, and a gate; its network is mixed and gated the same way.
+/* rwkv.c: RWKV's fourth form (arXiv 2305.13048): each token is mixed with the one before, three products, a weighted
+ * mean over all earlier tokens with a decay by channel, and a gate; its network is mixed and gated the same way.
  *
- * transformers walks over the tokens in Python, some twenty small kernels each, unless its CUDA kernel could be compiled
- * where it runs; an engine's scan is one kernel. */
+ * transformers walks over the tokens in Python, some twenty small kernels each, unless its CUDA kernel could be
+ * compiled where it runs; an engine's scan is one kernel. */
 #include "graph/emit.h"
 #include "model/mixers.h"
 #include "model/state_space.h"

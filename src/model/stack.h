@@ -186,8 +186,8 @@ static inline double ft__stack_gradient_bytes(const ft_stack *s, ft_dtype dtype)
     return dtype == FT_FP16 ? s->gradient_bytes_fp16 : s->gradient_bytes_low;
 }
 
-/* Adapters beside bitsandbytes' 4 bits, whose model the stack prepares: to be built as under autocast, with fp32 for all
- * that is not packed. Adapters in another form than its own say that it was not called. */
+/* Adapters beside bitsandbytes' 4 bits, whose model the stack prepares: to be built as under autocast, with fp32 for
+ * all that is not packed. Adapters in another form than its own say that it was not called. */
 bool ft__kbit_prepared(const ft_workload *w, const ft_stack *s);
 /* What is trained beside frozen weights, nothing left open. */
 ft_adapters ft__adapters_of(const ft_workload *w);

@@ -1,6 +1,6 @@
-/* video.c: Wan's diffusion transformer (arXiv 2503.20314) as diffusers launches it: latents of a video cut into patches,
- * attention over all of them with rotated queries and keys, a look at the text's tokens, a network; the time step
- * scales, shifts and gates by a table of each layer added to one product.
+/* video.c: Wan's diffusion transformer (arXiv 2503.20314) as diffusers launches it: latents of a video cut into
+ * patches, attention over all of them with rotated queries and keys, a look at the text's tokens, a network; the time
+ * step scales, shifts and gates by a table of each layer added to one product.
  *
  * A sample is a video of latent_frames by latent_height by latent_width and `max_position` words; of the model for
  * pictures in motion the picture's tokens are left out. The loss is the mean square over the predicted velocity. */

@@ -1,7 +1,7 @@
-/* windows.c: attention of SAM's tower (arXiv 2304.02643) as transformers launches it: layers see windows of so many by so
- * many patches, the picture padded to whole ones, and a few see all of it. To the scores is added what a query says of
- * the key's row and of its column, two products over tables of distances. No fused kernel takes that: scores are always
- * there, through a softmax in fp32. */
+/* windows.c: attention of SAM's tower (arXiv 2304.02643) as transformers launches it: layers see windows of so many by
+ * so many patches, the picture padded to whole ones, and a few see all of it. To the scores is added what a query says
+ * of the key's row and of its column, two products over tables of distances. No fused kernel takes that: scores are
+ * always there, through a softmax in fp32. */
 #include "graph/emit.h"
 #include "model/mixers.h"
 #include "model/relative.h"

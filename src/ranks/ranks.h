@@ -146,8 +146,8 @@ ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_
 
 /* One stage's graph; with its time, or (memory alone) without. */
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err);
-/* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block. Where
- * others travel in `element` bytes, packed ones count by the share of it that they take; 1: none does. */
+/* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block.
+ * Where others travel in `element` bytes, packed ones count by the share of it that they take; 1: none does. */
 void ft__ranks_unit(const ft_graph *g, int32_t block, bool trained, double element, double *dense, double *expert);
 ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err);
 /* The times of a stage from its streams. `last_bucket_ms`: of gradients that wait for the backward pass to end. */

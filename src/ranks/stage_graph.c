@@ -1,5 +1,5 @@
-/* stage_graph.c: the graph of one pipeline stage of one rank, cut out of the whole, and what of it is gathered and reduced
- * at once. */
+/* stage_graph.c: the graph of one pipeline stage of one rank, cut out of the whole, and what of it is gathered and
+ * reduced at once. */
 #include <math.h>
 #include <string.h>
 

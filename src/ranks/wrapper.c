@@ -15,8 +15,8 @@ static double tensors_of(const ft_graph *g, int32_t block)
     return count;
 }
 
-/* Whose hooks there are; false: none. DeepSpeed's fetch what a module needs and let it go again, also where one rank has
- * it all, and once more when a layer runs again. */
+/* Whose hooks there are; false: none. DeepSpeed's fetch what a module needs and let it go again, also where one rank
+ * has it all, and once more when a layer runs again. */
 static bool wrapper_of(const ft_ranks *r, ft_wrapper *out)
 {
     const ft_parallel *p = r->parallel;

@@ -14,12 +14,10 @@ static int by_size(const void *a, const void *b)
 
 size_t ft__plan_causes(const ft_candidate *best, const ft_candidate *other, ft_plan_cause out[FT_PLAN_CAUSES])
 {
-    const ft_plan_cause all[FT_PLAN_CAUSES] = {{"kernels", other->busy_ms - best->busy_ms},
-                                               {"exchanges", other->exposed_ms - best->exposed_ms},
-                                               {"bubble", other->bubble_ms - best->bubble_ms},
-                                               {"update", other->update_ms - best->update_ms},
-                                               {"host", other->host_ms - best->host_ms},
-                                               {"waits", other->idle_ms - best->idle_ms}};
+    const ft_plan_cause all[FT_PLAN_CAUSES] = {
+        {"kernels", other->busy_ms - best->busy_ms},    {"exchanges", other->exposed_ms - best->exposed_ms},
+        {"bubble", other->bubble_ms - best->bubble_ms}, {"update", other->update_ms - best->update_ms},
+        {"host", other->host_ms - best->host_ms},       {"waits", other->idle_ms - best->idle_ms}};
     size_t count = 0;
     double least = 1e-4 * best->step_ms;
     for (size_t i = 0; i < FT_PLAN_CAUSES; i++)

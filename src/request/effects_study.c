@@ -1,8 +1,8 @@
 /* effects_study.c: which keys of a step have no effect in a study of many steps, and which of a kernel's in one.
  *
  * A study takes every key of a step, and asks for steps with most of them. What the others ask for is a part of one
- * step's answer (its kernels, its pictures), or what the study chooses itself (batches of a grid). They are taken out of
- * what is asked, and said. tests/python/test_effects.py gives every key to every study and holds this against what
+ * step's answer (its kernels, its pictures), or what the study chooses itself (batches of a grid). They are taken out
+ * of what is asked, and said. tests/python/test_effects.py gives every key to every study and holds this against what
  * the answers do. */
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Keys that were given and change nothing: answered, and said. Of a whole model's request effects.h fills them; of studies
- * and kernels effects_study.c does, of exchanges collective.c. */
+/* Keys that were given and change nothing: answered, and said. Of a whole model's request effects.h fills them; of
+ * studies and kernels effects_study.c does, of exchanges collective.c. */
 #ifndef FT_REQUEST_IDLE_H
 #define FT_REQUEST_IDLE_H
 #include "base/text.h"

@@ -18,7 +18,7 @@
       "GPUs that share the work: --dp takes what the other degrees leave [1, or those of --nodes]",                    \
       "how many, where that is known, or `all`, those of the cluster's nodes: `dp` is then what tp × cp × pp leave, "  \
       "and where all are said they must agree")                                                                        \
-    FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS | SERVE,                                                \
+    FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS | SERVE,                                        \
       "context parallel: sequences split over so many GPUs", "1: context parallel: ranks that share a sequence")       \
     FLAG(EP, "ep", WHOLE, 1, 1000000, NO_WORDS, 1, "ep", 0, "N", STEPS | INFER | SERVE,                                \
       "expert parallel: experts spread over data and context ranks",                                                   \
@@ -29,7 +29,7 @@
       "dp × cp × tp (Megatron-Core's expert-tensor-parallel-size)")                                                    \
     FLAG(ZERO, "zero", WHOLE, 0, 3, NO_WORDS, 0, "zero", 0, "N", TRAIN | PLANS,                                        \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters (FSDP)",                         \
-      "0, by `fused` execution over data ranks 1 (recipes' distributed optimizer; a named `stack` is asked as it "      \
+      "0, by `fused` execution over data ranks 1 (recipes' distributed optimizer; a named `stack` is asked as it "     \
       "stands); 1: optimizer states, 2: gradients too, 3: parameters too (FSDP) sharded over the data ranks")          \
     FLAG(SP, "sp", SWITCH, 0, 0, NO_WORDS, 0, "sp", 0, NULL, STEPS,                                                    \
       "sequence parallel: norms and residuals split over the tensor ranks",                                            \

@@ -3,22 +3,23 @@
 #define FT_REQUEST_KEYS_SERVE_H
 
 #define FT_SERVE_KEYS(FLAG, PLAIN)                                                                                     \
-    FLAG(SERVING_ENGINE, "engine", NAMED, 0, 0, NO_WORDS, DEPENDS, "engine", 0, "NAME", SERVE | PLANS | CHOOSE,                         \
+    FLAG(SERVING_ENGINE, "engine", NAMED, 0, 0, NO_WORDS, DEPENDS, "engine", 0, "NAME", SERVE | PLANS | CHOOSE,        \
       "the serving engine: vllm, sglang, trtllm, or a file on top of one [vllm]",                                      \
       "`vllm`, `sglang`, `trtllm` ([engines](engines.md)), the path of a file, or its object "                         \
       "`{\"base\": \"vllm\", \"traits\": {…}}`; left out: `vllm`")                                                     \
-    FLAG(SETTINGS, "settings", WORD, 0, 0, WORDS(settings), 0, "settings", 0, NULL, SERVE | PLANS | CHOOSE,                             \
+    FLAG(SETTINGS, "settings", WORD, 0, 0, WORDS(settings), 0, "settings", 0, NULL, SERVE | PLANS | CHOOSE,            \
       "how the engine is started: as a public recipe for the model has it, or with its defaults",                      \
       "`recipe`: the engine is started as [a public recipe](engines.md) for the model has it, where there is one; "    \
       "`defaults`: with its defaults")                                                                                 \
-    FLAG(SERVE_ISL, "isl", REAL, 1, 1e9, NO_WORDS, 1024, "isl", 0, "N", SERVE | PLANS | CHOOSE, "tokens of a prompt",                   \
+    FLAG(SERVE_ISL, "isl", REAL, 1, 1e9, NO_WORDS, 1024, "isl", 0, "N", SERVE | PLANS | CHOOSE, "tokens of a prompt",  \
       "1024: tokens of a prompt; their mean, or their most where `length_range` ends at 1")                            \
-    FLAG(SERVE_OSL, "osl", REAL, 1, 1e9, NO_WORDS, 256, "osl", 0, "N", SERVE | PLANS | CHOOSE, "tokens of an answer",                   \
+    FLAG(SERVE_OSL, "osl", REAL, 1, 1e9, NO_WORDS, 256, "osl", 0, "N", SERVE | PLANS | CHOOSE, "tokens of an answer",  \
       "256: tokens of an answer, likewise")                                                                            \
-    FLAG(LENGTH_RANGE, "length_range", PAIR, 0, 1000, NO_WORDS, DEPENDS, "length-range", 0, "A:B", SERVE | PLANS | CHOOSE,              \
+    FLAG(LENGTH_RANGE, "length_range", PAIR, 0, 1000, NO_WORDS, DEPENDS, "length-range", 0, "A:B",                     \
+      SERVE | PLANS | CHOOSE,                                                                                          \
       "lengths lie evenly between these shares of --isl and --osl [all equal]",                                        \
       "`[0.8, 1.0]`: lengths lie evenly between these shares of `isl` and `osl`; left out: all are equal")             \
-    FLAG(LENGTH_SIGMA, "length_sigma", REAL, 0, 5, NO_WORDS, 0, "length-sigma", 0, "X", SERVE | PLANS | CHOOSE,                         \
+    FLAG(LENGTH_SIGMA, "length_sigma", REAL, 0, 5, NO_WORDS, 0, "length-sigma", 0, "X", SERVE | PLANS | CHOOSE,        \
       "lengths are lognormal about --isl and --osl with this deviation",                                               \
       "0: none; otherwise lengths are lognormal about `isl` and `osl` with this deviation of the logarithm")           \
     FLAG(LENGTHS, "lengths", TEXT, 0, 0, NO_WORDS, DEPENDS, "lengths", 0, "FILE", SERVE,                               \
@@ -29,9 +30,10 @@
       "clients, each of which waits for its answer before it asks again",                                              \
       "clients over all ranks, each of which sends its next request when the last is answered. Exactly one of this, "  \
       "`rate` and `trace`")                                                                                            \
-    FLAG(RATE, "rate", REAL, 1e-9, 1e9, NO_WORDS, DEPENDS, "rate", 'r', "X", SERVE | PLANS | CHOOSE, "requests per second that arrive", \
+    FLAG(RATE, "rate", REAL, 1e-9, 1e9, NO_WORDS, DEPENDS, "rate", 'r', "X", SERVE | PLANS | CHOOSE,                   \
+      "requests per second that arrive",                                                                               \
       "requests per second that arrive")                                                                               \
-    FLAG(BURSTINESS, "burstiness", REAL, 1e-3, 1e3, NO_WORDS, 1, "burstiness", 0, "X", SERVE | PLANS | CHOOSE,                          \
+    FLAG(BURSTINESS, "burstiness", REAL, 1e-3, 1e3, NO_WORDS, 1, "burstiness", 0, "X", SERVE | PLANS | CHOOSE,         \
       "shape of the gamma distribution between arrivals: 1 is Poisson, less comes in bursts",                          \
       "1: shape of the gamma distribution between arrivals of `rate`; 1 is Poisson, less comes in bursts")             \
     FLAG(REQUEST_LOG, "trace", TEXT, 0, 0, NO_WORDS, DEPENDS, "trace", 0, "FILE", SERVE,                               \
@@ -51,24 +53,28 @@
       "1; more: requests of a client's session, each with all that was said before in front, which is in the cache")   \
     FLAG(THINK_MS, "think_ms", REAL, 0, 1e9, NO_WORDS, 0, "think-ms", 0, "X", SERVE,                                   \
       "a client's pause between an answer and its next request", "0: a client's pause before its next request")        \
-    FLAG(MAX_NUM_SEQS, "max_num_seqs", WHOLE, 1, 10000000, NO_WORDS, DEPENDS, "max-num-seqs", 0, "N", SERVE | PLANS | CHOOSE,           \
+    FLAG(MAX_NUM_SEQS, "max_num_seqs", WHOLE, 1, 10000000, NO_WORDS, DEPENDS, "max-num-seqs", 0, "N",                  \
+      SERVE | PLANS | CHOOSE,                                                                                          \
       "sequences that run at once [the engine's]", "sequences that run at once; left out: the engine's own")           \
     FLAG(MAX_NUM_BATCHED_TOKENS, "max_num_batched_tokens", WHOLE, 1, 100000000, NO_WORDS, DEPENDS,                     \
-      "max-num-batched-tokens", 0, "N", SERVE | PLANS | CHOOSE, "tokens of an iteration [the engine's]",                                \
+      "max-num-batched-tokens", 0, "N", SERVE | PLANS | CHOOSE, "tokens of an iteration [the engine's]",               \
       "tokens of an iteration; left out: the engine's own")                                                            \
-    FLAG(CHUNKED_PREFILL, "chunked_prefill", SWITCH, 0, 0, NO_WORDS, DEPENDS, "chunked-prefill", 0, NULL, SERVE | PLANS | CHOOSE,       \
+    FLAG(CHUNKED_PREFILL, "chunked_prefill", SWITCH, 0, 0, NO_WORDS, DEPENDS, "chunked-prefill", 0, NULL,              \
+      SERVE | PLANS | CHOOSE,                                                                                          \
       "prompts are cut where the budget ends [as the engine does]",                                                    \
       "whether prompts are cut where the budget ends; left out: as the engine does")                                   \
     FLAG(GPU_MEMORY_UTILIZATION, "gpu_memory_utilization", REAL, 0.05, 1, NO_WORDS, DEPENDS,                           \
-      "gpu-memory-utilization", 0, "X", SERVE | PLANS | CHOOSE, "share of the memory for weights and cache [the engine's]",             \
+      "gpu-memory-utilization", 0, "X", SERVE | PLANS | CHOOSE,                                                        \
+      "share of the memory for weights and cache [the engine's]",                                                      \
       "share of the memory for weights, activations and cache; left out: the engine's own")                            \
-    FLAG(PREFIX_HIT, "prefix_hit", REAL, 0, 1, NO_WORDS, 0, "prefix-hit", 0, "X", SERVE | PLANS | CHOOSE,                               \
+    FLAG(PREFIX_HIT, "prefix_hit", REAL, 0, 1, NO_WORDS, 0, "prefix-hit", 0, "X", SERVE | PLANS | CHOOSE,              \
       "share of every prompt that is in the cache", "0: share of every prompt that is in the cache already")           \
     FLAG(PROMPTS, "prompts", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "prompts", 0, "N", SERVE,                          \
       "distinct prompts that requests draw from, which the engine's prefix cache then knows; 0: all differ",           \
       "distinct prompts that requests draw from at random, so that the engine's prefix cache knows them when they "    \
       "come again; 0: all differ; left out: 0, or what a recipe for such a load says")                                 \
-    FLAG(SPECULATIVE, "speculative", SECTION, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED", SERVE | PLANS | CHOOSE,     \
+    FLAG(SPECULATIVE, "speculative", SECTION, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED",            \
+      SERVE | PLANS | CHOOSE,                                                                                          \
       "drafts of a step, and tokens that a step then makes",                                                           \
       "`{\"tokens\": 3, \"accepted\": 2.3}`: drafts of a step, and tokens that a step then makes; left out: none")     \
     FLAG(SERVED_MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", SERVE,                                           \
@@ -98,7 +104,7 @@
     PLAIN(DISAGGREGATED, "disaggregated", SECTION, 0, 0, NO_WORDS, DEPENDS,                                            \
       "`{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {\"workers\": 2, \"tp\": 8}}`: engines that prefill, "  \
       "engines that decode, and `parallel` of each; caches travel between them")                                       \
-    FLAG(SLO, "slo", SECTION, 0, 0, NO_WORDS, DEPENDS, "slo", 0, "ttft=MS,tpot=MS", SERVE | PLANS | CHOOSE,                             \
+    FLAG(SLO, "slo", SECTION, 0, 0, NO_WORDS, DEPENDS, "slo", 0, "ttft=MS,tpot=MS", SERVE | PLANS | CHOOSE,            \
       "what a request must keep to count as good: ttft=500ms,tpot=30ms,e2e=20s",                                       \
       "`{\"ttft_ms\": 500, \"tpot_ms\": 30, \"e2e_ms\": 20000, \"share\": 0.9}`: what a request must keep to count as "\
       "good, and the share of them that must (0.9)")                                                                   \
@@ -107,6 +113,7 @@
       "`rate`, `concurrency`: the highest that keeps `slo`")                                                           \
     PLAIN(PER_REQUEST, "per_request", SWITCH, 0, 0, NO_WORDS, 0,                                                       \
       "false; true: the answer lists every request, `per_request`, up to a million")                                   \
-    FLAG(SERVE_SEED, "seed", WHOLE, 0, 1000000000000, NO_WORDS, 1, "seed", 0, "N", SERVE | PLANS | CHOOSE, "of the random numbers",     \
+    FLAG(SERVE_SEED, "seed", WHOLE, 0, 1000000000000, NO_WORDS, 1, "seed", 0, "N", SERVE | PLANS | CHOOSE,             \
+      "of the random numbers",                                                                                         \
       "1: of the random numbers; equal seeds give equal answers")
 #endif

@@ -30,10 +30,10 @@
       "update a weight as soon as its gradient is there, and drop that",                                               \
       "false; true: a weight is updated as soon as its gradient is there, and the gradient is dropped (torchtune's "   \
       "`optimizer_in_bwd`); not with accumulation or clipping")                                                        \
-    FLAG(EXPANDABLE, "expandable_segments", SWITCH, 0, 0, NO_WORDS, 0, "expandable-segments", 0, NULL, STEPS | INFER,   \
+    FLAG(EXPANDABLE, "expandable_segments", SWITCH, 0, 0, NO_WORDS, 0, "expandable-segments", 0, NULL, STEPS | INFER,  \
       "PyTorch's allocator maps memory at the end of one segment (PYTORCH_CUDA_ALLOC_CONF)",                           \
       "false; true: PyTorch's allocator has one segment and maps memory at its end (`expandable_segments:True` in "    \
-      "`PYTORCH_CUDA_ALLOC_CONF`): less is reserved beyond the peak ([how](models/memory.md#the-allocator))")           \
+      "`PYTORCH_CUDA_ALLOC_CONF`): less is reserved beyond the peak ([how](models/memory.md#the-allocator))")          \
     FLAG(RECOMPUTE_LAYERS, "recompute_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "recompute-layers", 0, "N", TRAIN, \
       "with --recompute full: so many layers run again [all]",                                                         \
       "all; of `recompute` `full`: so many layers run again, the others keep everything (Megatron's "                  \

@@ -1,7 +1,7 @@
 /* by_gpus.c: time against GPUs: the best plan of the same job on fewer of them, and on twice as many.
  *
- * The job stays what it is, its global batch above all. A number that no layout of the framework takes, or on which none
- * fits, is said to be none. */
+ * The job stays what it is, its global batch above all. A number that no layout of the framework takes, or on which
+ * none fits, is said to be none. */
 #include "search/plan.h"
 
 ft_status ft__plan_by_gpus(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,

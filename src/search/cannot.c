@@ -1,9 +1,10 @@
 /* cannot.c: degrees that cannot be met: which, by which rule, and the nearest that works.
  *
  * Each degree that was asked for is left open in turn. Where layouts appear then, it was that one; the nearest of its
- * values is what works. Where no single one is to blame, all are left open and taken back one after the other, each that
- * cannot stay replaced by the nearest that can. The rule is what the checks of a layout say of the values as they were
- * asked for. Where no degree was asked for, the nearest global batch and the nearest number of GPUs are looked for. */
+ * values is what works. Where no single one is to blame, all are left open and taken back one after the other, each
+ * that cannot stay replaced by the nearest that can. The rule is what the checks of a layout say of the values as they
+ * were asked for. Where no degree was asked for, the nearest global batch and the nearest number of GPUs are looked
+ * for. */
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -115,7 +116,8 @@ static ft_status has_layouts(const ft_search *s, const ft_plan_request *r, bool 
     return status;
 }
 
-/* The nearest to a number of the request (`of`: a member of `tried`) that has layouts, the lower of two; 0: none near. */
+/* The nearest to a number of the request (`of`: a member of `tried`) that has layouts, the lower of two; 0: none near.
+ */
 static ft_status nearest_number(const ft_search *s, ft_plan_request *tried, int64_t *of, int64_t most, int64_t *nearest,
                                 ft_error *err)
 {

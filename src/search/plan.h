@@ -80,8 +80,8 @@ typedef struct ft_search {
     int threads;
 } ft_search;
 
-/* Fills candidates, twins left out; without the checks, and with none where there are none (space.c). What cannot be met,
- * with the rule and the nearest that works (cannot.c). */
+/* Fills candidates, twins left out; without the checks, and with none where there are none (space.c). What cannot be
+ * met, with the rule and the nearest that works (cannot.c). */
 ft_status ft__plan_layouts(ft_search *s, ft_error *err);
 ft_status ft__plan_cannot(const ft_search *s, ft_error *err);
 ft_status ft__plan_space(ft_search *s, ft_error *err);

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /* How waiting requests are chosen: first come, first served; the lowest number of priority first; the shortest prompt
- * first; or by clients. FT_FAIR: the one that was served least so far first (virtual token counters, Sheng et al. 2024).
- * FT_MAX_MIN: the one that has least of the engine now, in tokens of its requests that run, so that the least share is
- * as large as it can be (progressive filling); what somebody had before does not count. */
+ * first; or by clients. FT_FAIR: the one that was served least so far first (virtual token counters, Sheng et al.
+ * 2024). FT_MAX_MIN: the one that has least of the engine now, in tokens of its requests that run, so that the least
+ * share is as large as it can be (progressive filling); what somebody had before does not count. */
 typedef enum ft_scheduling { FT_FCFS, FT_BY_PRIORITY, FT_SHORTEST_FIRST, FT_FAIR, FT_MAX_MIN } ft_scheduling;
 
 typedef struct ft_waiting {

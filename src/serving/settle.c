@@ -206,7 +206,8 @@ static ft_status capacity(const ft_serve_request *r, const ft_served *m, const f
                        m->weights_bytes / gib, (long long)ft__served_gpus(m), memory / gib, m->device->name);
 }
 
-/* Tokens of an iteration where the engine is started for a load: a prompt, what the clients of a rank decode, and 64. */
+/* Tokens of an iteration where the engine is started for a load: a prompt, what the clients of a rank decode, and 64.
+ */
 static double budget_of_load(const ft_serve_request *r, const ft_served *m, double drafts)
 {
     double clients = (double)ft__whole_of(&r->said, FT_KEY_ID_CONCURRENCY);

@@ -6,8 +6,8 @@
 /* Model, device, engine, layout, tables of an iteration. */
 ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r, ft_serving *out,
                            ft_error *err);
-/* draft.c: tokens that a step makes whose drafts are kept with this chance; a model that makes drafts; what drafts add to
- * the model's costs and take of its memory. */
+/* draft.c: tokens that a step makes whose drafts are kept with this chance; a model that makes drafts; what drafts add
+ * to the model's costs and take of its memory. */
 double ft__drafts_accepted(double drafts, double chance);
 ft_status ft__settle_draft_model(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r, ft_dtype asked,
                                  int64_t vocab, ft_serving *out, ft_error *err);

@@ -5,8 +5,8 @@
  *   FORETELL_FAULT_COUNT=FILE   how often each was called, written there at the end
  *
  * Calls are open, read, write, fsync, close, rename and alloc (malloc, calloc, realloc). Of read, write and close only
- * those of files that open() opened count: not the terminal's, not the pipes'. What is called after the program's own end
- * is not its own: a build that measures coverage writes what it counted there, and would be the one that fails. */
+ * those of files that open() opened count: not the terminal's, not the pipes'. What is called after the program's own
+ * end is not its own: a build that measures coverage writes what it counted there, and would be the one that fails. */
 #define _GNU_SOURCE
 #undef _FILE_OFFSET_BITS /* open and open64 are two names here */
 #include <dlfcn.h>

@@ -2,8 +2,8 @@
  *
  * Bytes that are a JSON object become another one: a few keys are set to what the table of keys allows them, to the
  * ends of their limits and one past them, to values of another type; keys go, tasks change, a key of another task comes
- * in. One time in eight, and where the bytes are no object, libFuzzer's own mutations do their work: the JSON reader and
- * broken text stay in reach. All that decides is the seed, so a run can be repeated.
+ * in. One time in eight, and where the bytes are no object, libFuzzer's own mutations do their work: the JSON reader
+ * and broken text stay in reach. All that decides is the seed, so a run can be repeated.
  */
 #include "request_edit.h"
 

@@ -138,17 +138,17 @@ static void a_seventh_round(void **state)
     blind_round("measurements/h200/architectures_seventh.jsonl", (blind_bounds){44, 0.055, 0.085, 0.03, 0, 0.4});
 }
 
-/* The eighth: towers that are given pictures, decoders of bert's kin. The two worst are aria's training and glm4v_moe's, whose
- * table of positions is sampled by a kernel that is not modelled. */
+/* The eighth: towers that are given pictures, decoders of bert's kin. The two worst are aria's training and
+ * glm4v_moe's, whose table of positions is sampled by a kernel that is not modelled. */
 static void an_eighth_round(void **state)
 {
     (void)state;
     blind_round("measurements/h200/architectures_eighth.jsonl", (blind_bounds){32, 0.04, 0.055, 0.015, 2, 0.12});
 }
 
-/* Encoders of words, pictures and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were measured
- * and mended since. The worst but one is left to what is not understood: wav2vec2's convolution of 128 samples in groups
- * of 48 channels, for which cuDNN takes a kernel without tensor cores. */
+/* Encoders of words, pictures and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were
+ * measured and mended since. The worst but one is left to what is not understood: wav2vec2's convolution of 128 samples
+ * in groups of 48 channels, for which cuDNN takes a kernel without tensor cores. */
 static void encoders_and_denoisers(void **state)
 {
     enum { MOST = 64 };

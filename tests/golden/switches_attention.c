@@ -1,4 +1,5 @@
-/* Switches of attention, caches and experts turn the right way. A sign, not a size: sizes are held by the measured models. */
+/* Switches of attention, caches and experts turn the right way. A sign, not a size: sizes are held by the measured
+ * models. */
 #include "switching.h"
 
 /* Decoding as an engine does it, unless `more` says otherwise. */

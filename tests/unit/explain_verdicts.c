@@ -1,4 +1,5 @@
-/* Verdicts over a made-up forecast: what holds a step, what cancels between two, the cheapest fix, allocations that fail. */
+/* Verdicts over a made-up forecast: what holds a step, what cancels between two, the cheapest fix, allocations that
+ * fail. */
 #include <stdlib.h>
 
 #include "made_up_step.h"

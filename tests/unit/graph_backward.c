@@ -47,8 +47,8 @@ static tally count(const ft_graph *g)
     return c;
 }
 
-/* Read, and without a gradient: the gain of a normed filter of 128 taps, and a table of distances that attention takes as
- * its mask. A kernel of a few hundred numbers each. */
+/* Read, and without a gradient: the gain of a normed filter of 128 taps, and a table of distances that attention takes
+ * as its mask. A kernel of a few hundred numbers each. */
 static double left_out(const char *model)
 {
     return !strncmp(model, "hubert", 6) || !strncmp(model, "wav2vec2", 8) ? 128 : !strncmp(model, "mpnet", 5) ? 384 : 0;

@@ -1,4 +1,5 @@
-/* The caching allocator, block by block: what it was read to do in PyTorch's code, on the smallest cases that show it. */
+/* The caching allocator, block by block: what it was read to do in PyTorch's code, on the smallest cases that show it.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -141,7 +141,8 @@ static void what_was_counted_is_read(void **state)
 #undef HELD
 }
 
-/* A workspace comes on top of what the model's own code holds while its convolution runs, not of what operators need. */
+/* A workspace comes on top of what the model's own code holds while its convolution runs, not of what operators need.
+ */
 static void what_was_counted_at_a_convolution_is_read(void **state)
 {
     (void)state;
@@ -161,8 +162,8 @@ static void what_was_counted_at_a_convolution_is_read(void **state)
 #undef CONV
 }
 
-/* A clip stands for pictures whose channels are those of its depth; the operator says so, both ways. Few channels run on
- * vector units and take no workspace. */
+/* A clip stands for pictures whose channels are those of its depth; the operator says so, both ways. Few channels run
+ * on vector units and take no workspace. */
 static void clips_stand_among_pictures(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Requests for whole models, answered: sums, layers, tasks, remedies, what a scratch remembers, allocations that fail. */
+/* Requests for whole models, answered: sums, layers, tasks, remedies, what a scratch remembers, allocations that fail.
+ */
 #include <stdio.h>
 
 #include "model_requests.h"

@@ -86,7 +86,8 @@ static void drafts_cost_and_save(void **state)
                 figure(",\"concurrency\":8", "ttft_ms"));
 }
 
-/* Adapters take time and room: 41.9 million parameters of rank 16 for Llama 3.1 8B, as peft counts all linear layers. */
+/* Adapters take time and room: 41.9 million parameters of rank 16 for Llama 3.1 8B, as peft counts all linear layers.
+ */
 static void adapters_take_time_and_room(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What engines are started with, whose kernels they run, layers that keep a state, and a client alone beside `infer`. */
+/* What engines are started with, whose kernels they run, layers that keep a state, and a client alone beside `infer`.
+ */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

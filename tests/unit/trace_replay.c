@@ -1,4 +1,5 @@
-/* Traces replayed at another pace and host, GPUs by their names, real recordings, wild clocks, allocations that fail. */
+/* Traces replayed at another pace and host, GPUs by their names, real recordings, wild clocks, allocations that fail.
+ */
 #define _POSIX_C_SOURCE 200809L /* strdup */
 #include <stdlib.h>
 

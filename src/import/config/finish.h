@@ -1,5 +1,5 @@
-/* What a table cannot say of an architecture: functions that its file names ("finish": "falcon"), called once the keys are
- * read and before what all share is derived. Private to config/. */
+/* What a table cannot say of an architecture: functions that its file names ("finish": "falcon"), called once the keys
+ * are read and before what all share is derived. Private to config/. */
 #ifndef FT_IMPORT_CONFIG_FINISH_H
 #define FT_IMPORT_CONFIG_FINISH_H
 #include "import/config/type.h"

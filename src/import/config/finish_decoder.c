@@ -67,8 +67,8 @@ ft_status ft__finish_exaone4(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
-/* Two stacks of layers, which run in turn: the lower L_cycles times, then the upper, H_cycles times over. Where a config
- * does not say num_layers_per_stack, num_hidden_layers is that; otherwise it counts the runs. */
+/* Two stacks of layers, which run in turn: the lower L_cycles times, then the upper, H_cycles times over. Where a
+ * config does not say num_layers_per_stack, num_hidden_layers is that; otherwise it counts the runs. */
 ft_status ft__finish_hrm(const ft_reading *r, ft_arch *a)
 {
     enum { MOST = 1 << 10 };
@@ -85,7 +85,8 @@ ft_status ft__finish_hrm(const ft_reading *r, ft_arch *a)
                                a->layers, stack * runs);
     if (!stack && a->layers <= MOST) a->layers *= runs;
     a->layer_runs = runs > 1 ? runs / 2 : 1;
-    /* The last so many of each turn's inner runs have gradients: a list's, from the end of the turns; one in the others. */
+    /* The last so many of each turn's inner runs have gradients: a list's, from the end of the turns; one in the
+     * others. */
     const json_t *list = json_object_get(r->config, "L_bp_cycles");
     int64_t said = json_is_array(list) ? (int64_t)json_array_size(list) : 1, tracked = high > said ? high - said : 0;
     for (int64_t i = said > high ? said - high : 0; i < said; i++) {
@@ -133,7 +134,8 @@ ft_status ft__finish_mllama(const ft_reading *r, ft_arch *a)
     a->layers -= cross_layers;
     a->beside += (double)cross_layers * (wide * (attention + network + 2) + 2 * (double)dim + 2);
     a->beside += wide * (SEEN + 1 + MORE_ROWS);
-    /* A row for each patch of a picture, and nine times four of them for shapes and tiles; the trait has 448 pixels'. */
+    /* A row for each patch of a picture, and nine times four of them for shapes and tiles; the trait has 448 pixels'.
+     */
     enum { PATCH = 14, USUAL_ROWS = 1025, TABLES = 1 + 9 * 4, TOWER_WIDTH = 1280, MOST_PIXELS = 1 << 16 };
     const json_t *eye = json_object_get(r->whole, "vision_config");
     int64_t pixels = 448;

@@ -1,6 +1,6 @@
 /* finish_diffusion.c: what a table cannot say of what diffusers saves of its denoisers: Flux, Stable Diffusion 3, Wan,
- * and the UNet of Stable Diffusion 1, 2 and XL. The size of a sample is the library's where it has one (sample_size) and
- * the usual picture or video otherwise. */
+ * and the UNet of Stable Diffusion 1, 2 and XL. The size of a sample is the library's where it has one (sample_size)
+ * and the usual picture or video otherwise. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -46,8 +46,8 @@ static int64_t modulo(int64_t a, int64_t b)
     return m && (m < 0) != (b < 0) ? m + b : m; /* Python's, as the standard says */
 }
 
-/* One element of each operator, of its operands' elements. Whole numbers wrap, as they do in the standard; `floats`: the
- * first operand has a floating type. */
+/* One element of each operator, of its operands' elements. Whole numbers wrap, as they do in the standard; `floats`:
+ * the first operand has a floating type. */
 typedef ft_onnx_number number;
 #define ELEMENT(name, value)                                      \
     static number name(number a, number b, number c, bool floats) \

@@ -170,7 +170,8 @@ double ft__ruler_at(const ft_ruler *r, double value)
     return r->from + share * (r->to - r->from);
 }
 
-/* Ticks of every decade at these factors, `most` of them and one more at the utmost: that they do not fit is seen by it. */
+/* Ticks of every decade at these factors, `most` of them and one more at the utmost: that they do not fit is seen by
+ * it. */
 static int decade_ticks(const ft_ruler *r, const double *factors, int factor_count, int most, double *ticks)
 {
     int first = (int)floor(log10(r->low)), last = (int)floor(log10(r->high) + 1e-9), count = 0;

@@ -25,7 +25,8 @@ double ft__frame_plot(const ft_frame *f, double narrow, double wide);
 /* Text from anywhere as the content of an element or an attribute. */
 void ft__markup_text(ft_text *out, const char *text);
 
-/* Empties a part that was added to `out`, for the next one; that it was cut short, for want of memory, is kept there. */
+/* Empties a part that was added to `out`, for the next one; that it was cut short, for want of memory, is kept there.
+ */
 void ft__markup_again(ft_text *out, ft_text *part);
 
 /* <svg> with its title and description for who cannot see it; `id` is unique in a page. */
@@ -76,7 +77,7 @@ double ft__svg_keys_height(const ft_frame *f, double x, const ft_key *keys, size
 extern const char *const ft__bound_class[4];
 extern const ft_key ft__bound_keys[4];
 
-/* Style sheets: colours as custom properties and the rules of pictures (data/style), those of pages, those of phones and
- * paper. */
+/* Style sheets: colours as custom properties and the rules of pictures (data/style), those of pages, those of phones
+ * and paper. */
 extern const char ft__colours_light[], ft__colours_dark[], ft__svg_style[], ft__page_style[], ft__page_media[];
 #endif

@@ -30,7 +30,8 @@ typedef struct ft_bar_row {
     bool unfit;       /* does not fit: its remark says so, and stands out */
     const char *look; /* class of its one part, in place of the key's; NULL */
 } ft_bar_row;
-/* Keys whose parts are nought in all rows, or that have no name, are left out. `whole` > 0: the length of a full bar. */
+/* Keys whose parts are nought in all rows, or that have no name, are left out. `whole` > 0: the length of a full bar.
+ */
 bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *title, const char *unit,
                   const ft_key *keys, size_t key_count, const ft_bar_row *rows, size_t count, double whole);
 

@@ -109,8 +109,8 @@ void ft__answer_kernel(ft_text *out, const json_t *id, const ft_forecast *f, con
     ft__json_close(out);
 }
 
-/* "line 17, column 5", "line 17, key m", "key gpu.sms", "my.json:3:9": as much as is known. On the stack: that memory ran
- * out has a place, too. */
+/* "line 17, column 5", "line 17, key m", "key gpu.sms", "my.json:3:9": as much as is known. On the stack: that memory
+ * ran out has a place, too. */
 static void add_place(ft_text *out, const ft_error *err, int64_t line)
 {
     char place[sizeof err->where + 128] = "";

@@ -1,6 +1,6 @@
 /* start.c: what starts the processes: torchrun on every node, a Slurm script, Open MPI. What each process runs stands
- * in the framework's `runs`; where that ends in a variable ("pretrain_gpt.py $MEGATRON_FLAGS"), the Slurm script sets it to
- * the flags of the framework's own file, so that it starts as it stands. */
+ * in the framework's `runs`; where that ends in a variable ("pretrain_gpt.py $MEGATRON_FLAGS"), the Slurm script sets
+ * it to the flags of the framework's own file, so that it starts as it stands. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -69,8 +69,8 @@ static bool repeat(ft_memory_course *c, int64_t micros, double first_ms, double 
     return true;
 }
 
-/* Kernel time to the step's: each pass as long as its streams say. `block`: ms of one iteration's kernels. False: out of
- * memory. */
+/* Kernel time to the step's: each pass as long as its streams say. `block`: ms of one iteration's kernels. False: out
+ * of memory. */
 static bool stretch(const ft_step_view *v, const double *block, ft_memory_course *c)
 {
     enum { PARTS = 3 };
