@@ -151,7 +151,8 @@ static bool rehearsed(const ft_sweep *s, const ft_kept *k, double update, double
 }
 
 /* What the allocator reserves: steps are put through it. Blocks of FSDP belong to several streams, and what decoding
- * finds cached is older than its step: there high-water marks of sizes stand for the cache. */
+ * finds cached is older than its step: there high-water marks of sizes stand for the cache; and where a step needs
+ * twice what there is, whose blocks no allocator would ever see. */
 static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device, double libraries, double update,
                     ft_memo *memo, ft_memory *out)
 {
@@ -163,7 +164,8 @@ static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device
         cached += s->most_gradients - s->peak.gradients;
         most += s->peak.gradients;
     }
-    if (!decoding && !s->share->fsdp && !work->peak_alone) {
+    const bool hopeless = out->peak_bytes > 2 * ft__device_capacity(device);
+    if (!decoding && !s->share->fsdp && !work->peak_alone && !hopeless) {
         const double handle = ft__library_workspace(device, false);
         if (!rehearsed(s, k, update, handle, expandable, memo, &beyond)) return false;
         out->reserved_bytes = out->peak_bytes + cached + beyond;
