@@ -213,6 +213,18 @@ static bool is_known(const char *key, const char *const *known, size_t count)
     return false;
 }
 
+/* Nothing like it: what there is, where that is a sentence. */
+enum { FEW_KEYS = 12 };
+static ft_status list_keys(const char *key, const char *const *known, size_t count, const char *path, ft_error *err)
+{
+    ft_text all = {0};
+    for (size_t i = 0; i < count; i++) ft__text_addf(&all, "%s%s", i ? ", " : "", known[i]);
+    ft_status status = ft__fail_at(err, FT_E_KEY, path, 0, 0, "unknown key \"%.*s\"%s%s", (int)ft__utf8_cut(key, 60),
+                                   key, all.length && !all.failed ? "; there are " : "", all.failed ? "" : all.at);
+    ft__text_free(&all);
+    return status;
+}
+
 ft_status ft__json_known_keys(const json_t *object, const char *const *known, size_t count, const char *where,
                               ft_error *err)
 {
@@ -227,6 +239,7 @@ ft_status ft__json_known_keys(const json_t *object, const char *const *known, si
         const char *key = json_object_iter_key(it);
         if (is_known(key, known, count)) continue;
         const char *nearest = ft__nearest(key, known, count);
+        if (!nearest && count <= FEW_KEYS) return list_keys(key, known, count, path_of(path, where, key), err);
         return ft__fail_at(err, FT_E_KEY, path_of(path, where, key), 0, 0, "unknown key \"%.*s\"%s%s%s",
                            (int)ft__utf8_cut(key, 100), key, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
                            nearest ? "\"?" : "");

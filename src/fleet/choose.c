@@ -17,14 +17,8 @@ static const double hour_s = 3600, day_s = 86400;
 
 /* -- one choice -------------------------------------------------------------------------------- */
 
-static double own_price(const ft_choose_request *r, const char *gpu, const char *asked)
-{
-    for (size_t i = 0; i < r->price_count; i++)
-        if (!strcmp(r->price[i].gpu, gpu) || !strcmp(r->price[i].gpu, asked)) return r->price[i].usd;
-    return -1;
-}
-
-static void pay(const ft_fleet_chosen *out, const ft_fleet *f, const char *asked, ft_fleet_choice *c)
+static void pay(const ft_context *ft, const ft_fleet_chosen *out, const ft_fleet *f, const char *asked,
+                ft_fleet_choice *c)
 {
     const ft_choose_request *r = out->asked;
     const ft_way *w = &c->way;
@@ -37,7 +31,7 @@ static void pay(const ft_fleet_chosen *out, const ft_fleet *f, const char *asked
                               .provider_count = r->provider_count,
                               .pricing = r->pricing};
     c->price = ft__price_of(&search);
-    c->own_usd = own_price(r, f->gpu, asked);
+    c->own_usd = ft__own_price(ft, r, f->gpu, asked);
     c->usd_per_hour = c->own_usd >= 0     ? c->own_usd * (double)w->gpus
                       : c->price.cheapest ? ft__offer_per_hour(c->price.cheapest, w->gpus, c->joined)
                                           : 0;
@@ -64,7 +58,8 @@ static double rank(const ft_fleet_choice *c, ft_choose_goal goal)
 }
 
 /* The cheapest of the plans on this kind of GPU; of those that nobody rents the first. */
-static void take_best(const ft_fleet_chosen *out, const ft_fleet *f, const char *asked, ft_fleet_choice *c)
+static void take_best(const ft_context *ft, const ft_fleet_chosen *out, const ft_fleet *f, const char *asked,
+                      ft_fleet_choice *c)
 {
     ft_fleet_choice best = *c;
     ft_choose_goal goal = out->asked->goal;
@@ -72,7 +67,7 @@ static void take_best(const ft_fleet_chosen *out, const ft_fleet *f, const char 
         ft_fleet_choice tried = *c;
         tried.way = f->ways[i];
         tried.planned = true;
-        pay(out, f, asked, &tried);
+        pay(ft, out, f, asked, &tried);
         double a = rank(&tried, goal), b = rank(&best, goal);
         if (!best.planned || (priced(&tried) && (!priced(&best) || a < b))) best = tried;
     }
@@ -103,7 +98,7 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
         out->goal = fleet.goal;
         out->rate = fleet.rate;
         snprintf(c->gpu, sizeof c->gpu, "%s", fleet.gpu);
-        take_best(out, &fleet, gpu, c);
+        take_best(ft, out, &fleet, gpu, c);
         if (!c->planned) c->verdict = why_not(&fleet);
         if (fleet.least_gpus && (!out->least_gpus || fleet.least_gpus < out->least_gpus)) {
             out->least_gpus = fleet.least_gpus;
@@ -217,6 +212,12 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
         }
     FT_TRY(decide(out, err));
     warn(out);
+    const char **gpus = calloc(out->count + 1, sizeof *gpus);
+    if (!gpus) return ft__no_memory(err);
+    for (size_t i = 0; i < out->count; i++) gpus[i] = out->choices[i].gpu;
+    ft_status status = ft__own_prices_told(ft, r, gpus, out->count, &out->warnings, err);
+    free(gpus);
+    FT_TRY(status);
     return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }
 

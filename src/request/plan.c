@@ -81,10 +81,18 @@ static ft_status search_of(const char *text, json_t **out, ft_error *err)
                                "\"search\" takes KEY=VALUE between commas, as tp=4,zero=1; got \"%.*s\"",
                                (int)ft__utf8_cut(at, length < 60 ? length : 60), at);
         memcpy(key, at, name);
+        if (json_object_get(*out, key))
+            return ft__fail_at(err, FT_E_FORMAT, "search", 0, 0,
+                               "\"%s\" is said twice: several values stand between bars, as tp=4|8", key);
         if (json_object_set_new(*out, key, values_of(equals + 1, length - name - 1)) != 0) return ft__no_memory(err);
         at += length + (at[length] == ',');
     }
     return FT_OK;
+}
+
+static ft_status data_ranks_follow(const char *where, ft_error *err)
+{
+    return ft__fail_at(err, FT_E_KEY, where, 0, 0, "\"dp\" follows from \"gpus\" and the other degrees: leave it out");
 }
 
 static ft_status read_search(const json_t *search, ft_plan_request *r, ft_error *err)
@@ -101,6 +109,7 @@ static ft_status read_search(const json_t *search, ft_plan_request *r, ft_error 
     if (!json_is_object(search))
         return ft__fail_at(err, FT_E_TYPE, "search", 0, 0,
                            "\"search\" must be an object: {\"tp\": [4, 8], \"recompute\": \"auto\"}");
+    if (ft__key_get(search, FT_KEY_ID_DP)) return data_ranks_follow("search.dp", err);
     FT_TRY(ft__keys_known(search, &section, 1, err));
     FT_TRY(ft__said_read(search, section, &said, err));
     list_searched(r, all);
@@ -119,9 +128,7 @@ static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_re
     if (!parallel) return FT_OK;
     if (!json_is_object(parallel))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 8}");
-    if (ft__key_get(parallel, FT_KEY_ID_DP))
-        return ft__fail_at(err, FT_E_KEY, "parallel.dp", 0, 0,
-                           "\"dp\" follows from \"gpus\" and the other degrees: leave it out");
+    if (ft__key_get(parallel, FT_KEY_ID_DP)) return data_ranks_follow("parallel.dp", err);
     json_t *rest = ft__study_copy(parallel);
     if (!rest || !ft__key_set(r->base, FT_KEY_ID_PARALLEL, rest)) return ft__no_memory(err);
     ft__said_init(&said);
@@ -164,11 +171,11 @@ static ft_status read_emitted(const ft_said *said, ft_plan_request *r, ft_error 
     return FT_OK;
 }
 
-static ft_status needed(const ft_said *said, ft_key_id id, ft_error *err)
+static ft_status needed(const ft_said *said, ft_key_id id, const char *what, ft_error *err)
 {
     const char *key = ft__keys[id].key;
     if (ft__given(said, id)) return FT_OK;
-    return ft__fail_at(err, FT_E_MISSING, key, 0, 0, "\"%s\" is missing", key);
+    return ft__fail_at(err, FT_E_MISSING, key, 0, 0, "\"%s\" is missing: %s", key, what);
 }
 
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err)
@@ -177,8 +184,8 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     *out = (ft_plan_request){.framework = "megatron"};
     FT_TRY(ft__study_read(object, FT_ASK_PLAN, &out->base, &said, err));
     if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("train"))) return ft__no_memory(err);
-    FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, err));
-    FT_TRY(needed(&said, FT_KEY_ID_PLAN_GLOBAL, err));
+    FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, "how many there are, as 64", err));
+    FT_TRY(needed(&said, FT_KEY_ID_PLAN_GLOBAL, "sequences that a step trains on, over all GPUs, as 256", err));
     out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);
     out->global = ft__whole_of(&said, FT_KEY_ID_PLAN_GLOBAL);
     if (ft__given(&said, FT_KEY_ID_FRAMEWORK)) out->framework = said.at[FT_KEY_ID_FRAMEWORK].text;

@@ -24,15 +24,8 @@ const ft_offer *ft__choice_offer(const ft_choice *c) { return c->own_usd >= 0 ? 
 
 /* -- one choice -------------------------------------------------------------------------------- */
 
-/* By the name that the catalogue has, or by the one that was asked for: "b200" is b200_sxm. */
-static double own_price(const ft_choose_request *r, const char *gpu, const char *asked)
-{
-    for (size_t i = 0; i < r->price_count; i++)
-        if (!strcmp(r->price[i].gpu, gpu) || !strcmp(r->price[i].gpu, asked)) return r->price[i].usd;
-    return -1;
-}
-
-static void find_price(const ft_choose_request *r, int64_t node_gpus, const char *asked, ft_choice *c)
+static void find_price(const ft_context *ft, const ft_choose_request *r, int64_t node_gpus, const char *asked,
+                       ft_choice *c)
 {
     ft_price_search search = {.gpu = c->gpu,
                               .gpus = c->gpus,
@@ -41,7 +34,7 @@ static void find_price(const ft_choose_request *r, int64_t node_gpus, const char
                               .provider_count = r->provider_count,
                               .pricing = r->pricing};
     c->price = ft__price_of(&search);
-    c->own_usd = own_price(r, c->gpu, asked);
+    c->own_usd = ft__own_price(ft, r, c->gpu, asked);
     if (c->own_usd >= 0)
         c->usd_per_hour = c->own_usd * (double)c->gpus;
     else if (c->price.cheapest)
@@ -97,7 +90,7 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
         out->tokens_per_step = (double)request.global * (double)s->request.work.seq;
         out->steps = ceil(r->tokens / out->tokens_per_step);
         snprintf(c->gpu, sizeof c->gpu, "%s", s->request.device->name);
-        find_price(r, s->cluster.gpus_per_node, gpu, c);
+        find_price(ft, r, s->cluster.gpus_per_node, gpu, c);
         c->lost = plan->plan_count ? FT_LOST_NOTHING : plan->too_large ? FT_LOST_MEMORY : FT_LOST_REFUSED;
         if (plan->plan_count) work_out(r, out->steps, &plan->plans[0], c);
     } else if (status == FT_E_UNSUPPORTED) { /* of several GPUs one lacks the format */
@@ -181,24 +174,14 @@ static ft_status decide(ft_chosen *out, ft_error *err)
     return FT_OK;
 }
 
-static bool among_asked(const ft_choose_request *r, const char *gpu)
+static ft_status warn_of_strangers(const ft_context *ft, ft_chosen *out, ft_error *err)
 {
-    for (size_t i = 0; i < r->gpu_count; i++)
-        if (!strcmp(r->gpu[i], gpu)) return true;
-    return false;
-}
-
-/* Prices of GPUs that are no choice. */
-static void warn_of_strangers(ft_chosen *out)
-{
-    const ft_choose_request *r = out->asked;
-    for (size_t i = 0; i < r->price_count; i++) {
-        bool known = among_asked(r, r->price[i].gpu);
-        for (size_t k = 0; !known && k < out->count; k++) known = !strcmp(out->choices[k].gpu, r->price[i].gpu);
-        if (!known)
-            ft__text_addf(&out->warnings, "%sthe price of \"%s\" has no effect: it is not among the GPUs",
-                          out->warnings.length ? "\n" : "", r->price[i].gpu);
-    }
+    const char **gpus = calloc(out->count + 1, sizeof *gpus);
+    if (!gpus) return ft__no_memory(err);
+    for (size_t i = 0; i < out->count; i++) gpus[i] = out->choices[i].gpu;
+    ft_status status = ft__own_prices_told(ft, out->asked, gpus, out->count, &out->warnings, err);
+    free(gpus);
+    return status;
 }
 
 static void warn_of_prices(ft_chosen *out)
@@ -283,7 +266,7 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     FT_TRY(find_least(ft, scratch, out, err));
     FT_TRY(decide(out, err));
     warn_of_prices(out);
-    warn_of_strangers(out);
+    FT_TRY(warn_of_strangers(ft, out, err));
     warn_of_deadline(out);
     warn_of_providers(out);
     return out->warnings.failed ? ft__no_memory(err) : FT_OK;

@@ -59,6 +59,13 @@ void ft__chosen_free(ft_chosen *c);
 /* The offer whose price a choice is forecast with; NULL: the request's own price, or none. */
 const ft_offer *ft__choice_offer(const ft_choice *c);
 
+/* Dollars of a GPU-hour that the request says itself, by the GPU's name, by what it was asked for as, or by another of
+ * the catalogue's names for it; below 0: it does not (own_price.c). */
+double ft__own_price(const ft_context *ft, const ft_choose_request *r, const char *gpu, const char *asked);
+/* Prices of GPUs that nobody knows are an error; those of none of the `count` that were tried a line of `warnings`. */
+ft_status ft__own_prices_told(const ft_context *ft, const ft_choose_request *r, const char *const *chosen, size_t count,
+                              ft_text *warnings, ft_error *err);
+
 /* One of several that trade time for money. `front`: of those that stand nothing is both faster and cheaper. Returns
  * which is the knee; `count` where none stands. */
 typedef struct ft_traded {

@@ -166,10 +166,18 @@ static ft_status add_schedules(ft_search *s, ft_layout *l, ft_error *err)
     return FT_OK;
 }
 
+/* Sequences that are short, and pictures, come in larger micro-batches. */
+static int64_t largest_batch(const ft_search *s)
+{
+    if (s->model.seq < 1) return FT_K_SPACE_MICRO_BATCH_PICTURES;
+    int64_t most = FT_K_SPACE_MICRO_BATCH_TOKENS / s->model.seq;
+    return most > FT_K_SPACE_LARGEST_MICRO_BATCH ? most : FT_K_SPACE_LARGEST_MICRO_BATCH;
+}
+
 static ft_status add_batches(ft_search *s, ft_layout *l, ft_error *err)
 {
     ft_parallel *p = &l->parallel;
-    degrees batch = powers(&s->asked->batch, FT_K_SPACE_LARGEST_MICRO_BATCH);
+    degrees batch = powers(&s->asked->batch, largest_batch(s));
     for (size_t i = 0; i < batch.count; i++) {
         l->batch = batch.at[i];
         if (s->asked->global % (l->batch * p->dp)) continue;

@@ -85,6 +85,8 @@ static const char *const cases[] = {
     "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":16,\"global_batch\":16,\"seq\":16384,\"allow\":"
     "\"cp_kinds\",\"search\":{\"tp\":[1,2],\"pp\":[1,2],\"vpp\":1}",
     "\"model\":\"llama-3-8b\",\"gpu\":\"l40s\",\"gpus\":16,\"global_batch\":32,\"seq\":2048",
+    "\"model\":\"bert-base\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":512,\"seq\":512",
+    "\"model\":\"resnet50\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":2048",
 };
 enum { CASES = sizeof cases / sizeof *cases };
 
@@ -108,6 +110,18 @@ static void pruned_search_finds_what_all_of_it_finds(void **state)
         json_decref(all);
     }
     if (spared < CASES / 2) fail_msg("pruning spared much in %zu of %d cases", spared, CASES);
+}
+
+/* Eight pictures, or eight short sentences, fill no GPU. */
+static void short_sequences_and_pictures_come_in_large_micro_batches(void **state)
+{
+    (void)state;
+    for (size_t i = CASES - 2; i < CASES; i++) {
+        json_t *answer = plan(cases[i], false);
+        const json_t *best = json_array_get(json_object_get(answer, "plans"), 0);
+        if (!(number(best, "batch") > 8)) fail_msg("%s: micro-batch %g", cases[i], number(best, "batch"));
+        json_decref(answer);
+    }
 }
 
 /* The search asks by other doors than a user does. */
@@ -359,6 +373,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pruned_search_finds_what_all_of_it_finds),
+        cmocka_unit_test(short_sequences_and_pictures_come_in_large_micro_batches),
         cmocka_unit_test(a_plan_is_what_its_request_is_answered_with),
         cmocka_unit_test(what_a_runner_up_loses_adds_up),
         cmocka_unit_test(what_lies_on_the_host_is_searched),

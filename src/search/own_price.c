@@ -1,0 +1,49 @@
+/* own_price.c: what the request itself says a GPU costs.
+ *
+ * A price may name its GPU by any name that the catalogue has for it ("h100" is h100_sxm), or as the request names a
+ * GPU of its own. A name that is neither is an error, as it would be for a GPU; a GPU that is no choice is warned of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "search/choose.h"
+
+double ft__own_price(const ft_context *ft, const ft_choose_request *r, const char *gpu, const char *asked)
+{
+    for (size_t i = 0; i < r->price_count; i++)
+        if (!strcmp(r->price[i].gpu, gpu) || !strcmp(r->price[i].gpu, asked)) return r->price[i].usd;
+    double usd = -1;
+    ft_device *device = r->price_count ? malloc(sizeof *device) : NULL; /* some KiB */
+    for (size_t i = 0; device && usd < 0 && i < r->price_count; i++) {
+        ft_error ignored;
+        if (ft__context_device(ft, r->price[i].gpu, device, &ignored) == FT_OK && !strcmp(device->name, gpu))
+            usd = r->price[i].usd;
+    }
+    free(device);
+    return usd;
+}
+
+static bool among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(name, names[i])) return true;
+    return false;
+}
+
+ft_status ft__own_prices_told(const ft_context *ft, const ft_choose_request *r, const char *const *chosen, size_t count,
+                              ft_text *warnings, ft_error *err)
+{
+    ft_device *device = malloc(sizeof *device);
+    ft_status status = device ? FT_OK : ft__no_memory(err);
+    for (size_t i = 0; status == FT_OK && i < r->price_count; i++) {
+        const char *name = r->price[i].gpu;
+        if (among(name, r->gpu, r->gpu_count) || among(name, chosen, count)) continue;
+        status = ft__context_device(ft, name, device, err);
+        if (status != FT_OK && err) snprintf(err->where, sizeof err->where, "price");
+        if (status == FT_OK && !among(device->name, chosen, count))
+            ft__text_addf(warnings, "%sthe price of \"%s\" has no effect: it is not among the GPUs",
+                          warnings->length ? "\n" : "", name);
+    }
+    free(device);
+    return status;
+}
