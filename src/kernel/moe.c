@@ -266,8 +266,11 @@ typedef struct grouped {
     int bm, bn;
 } grouped;
 
-/* One grouped GEMM, [m_e, n] = [m_e, k] [k, n]: the tile that ends first. */
-static grouped pick(const load *l, double n, double k, double sms, double rate, double feed, double e, const double *th)
+/* One grouped GEMM, [m_e, n] = [m_e, k] [k, n]: the tile that ends first. `striped`: all tiles' steps along k are dealt
+ * out evenly over the multiprocessors, as Marlin does it: however few tiles there are, all work, and none waits for a
+ * last wave. */
+static grouped pick(const load *l, double n, double k, double sms, double rate, double feed, double e, bool striped,
+                    const double *th)
 {
     static const double heights[] = {16, 32, 64, 128, 256}, widths[] = {64, 128, 256};
     grouped best = {.ms = INFINITY};
@@ -282,7 +285,7 @@ static grouped pick(const load *l, double n, double k, double sms, double rate, 
             double mma = 2 * bm * bn * (k + prologue) / (rate * (bm * bn < 8192 ? th[SHAPE] : 1)),
                    fed = (bm + bn) * e * k / feed;
             double waves = th[QUANTISATION] * ceil(ratio) + (1 - th[QUANTISATION]) * fmax(ratio, 1);
-            double ms = waves * (fmax(mma, fed) + wave_ms);
+            double ms = striped ? ratio * fmax(mma, fed) + wave_ms : waves * (fmax(mma, fed) + wave_ms);
             if (ms < best.ms) best = (grouped){ms, tiles, ratio, rows / (blocks * bm), (int)bm, (int)bn};
         }
         if (bm >= 4 * l->largest) break;
@@ -302,7 +305,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double memory_rate = th[EB] * device->memory_gbps * 1e6, l2_rate = th[L2_CLK] * sms * ft__running_mhz(device) * 1e3;
     load l;
     route(op, &l);
-    grouped up = pick(&l, ups * inter, h, sms, rate, feed, e, th), down = pick(&l, h, inter, sms, rate, feed, e, th);
+    bool striped = op->u.moe.backend == FT_MOE_MARLIN;
+    grouped up = pick(&l, ups * inter, h, sms, rate, feed, e, striped, th),
+            down = pick(&l, h, inter, sms, rate, feed, e, striped, th);
     double weights = l.active * h * inter * stored, each = h * inter * stored,
            activations = routed * (h + ups * inter) * 2;
     double held = th[WARM] * ft__resident(device, th[KEEP], (1 + ups) * weights + activations);
@@ -335,14 +340,15 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(tokens), *f++ = ft__lg(h), *f++ = ft__lg(inter), *f++ = (float)op->u.moe.topk, *f++ = ft__lg(experts);
     *f++ = (float)op->u.moe.skew, *f++ = ft__lg(routed / experts), *f++ = (float)(l.active / experts),
     *f++ = (float)up.pad;
-    *f++ = (float)up.bm, *f++ = ft__lg(up.tiles), *f++ = ft__lg(up.waves), *f++ = (float)(up.waves / ceil(up.waves));
+    *f++ = (float)up.bm, *f++ = ft__lg(up.tiles), *f++ = ft__lg(up.waves),
+    *f++ = (float)(striped ? 1 : up.waves / ceil(up.waves));
     *f++ = ft__lg(out->compute_ms / out->memory_ms), *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]);
     *f++ = (float)(pass / out->body_ms), *f++ = ft__lg((1 + ups) * weights / l2), *f++ = ft__lg(activations / l2),
     *f++ = ft__lg(routed);
     *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__twos(op->u.moe.tokens, 8), *f++ = ft__lg(inter / h),
     *f++ = ft__lg(l.largest);
     *f++ = (float)(l.active * th[EXPERT_US] * 1e-3 / out->body_ms), *f++ = ft__lg(each / l2);
-    *f++ = (float)(down.waves / ceil(down.waves));
+    *f++ = (float)(striped ? 1 : down.waves / ceil(down.waves));
 }
 
 const ft_family ft__moe_family = {
