@@ -26,7 +26,11 @@ def busy_ms(run: Run, most: int) -> tuple[float, int, list[typing.Any]]:
 
 
 def measured(model: torch.nn.Module, task: str, run: Run, most: int = 40) -> Case:
-    """Two passes to warm up, one for the allocator's peak, three under the profiler: the median's figures."""
+    """Two passes to warm up, one for the allocator's peak, three under the profiler: the median's figures.
+
+    Workspaces of the BLAS are dropped first: autograd's thread keeps its own (32 MiB from Hopper on) from one case to the next.
+    """
+    torch._C._cuda_clearCublasWorkspaces()
     model.train(task == "train")
     for _ in range(2):
         run()
