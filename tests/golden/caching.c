@@ -1,6 +1,7 @@
 /* What PyTorch's allocator reserved over some steps, with plain and with expandable segments
  * (data/measurements/h200/caching.jsonl). Nothing was fitted to it but that each thread's workspace is taken with its
- * first product, which the first row showed. */
+ * first product, which the first row showed. Other models, each in a process of its own, were forecast before they were
+ * measured (caching_fresh.jsonl): their rows hold what was said then. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,15 +51,16 @@ static json_t *asked(const json_t *row)
     return a;
 }
 
-/* Mean error of training steps of language models; of steps whose lengths vary, or of the others. */
-static double error_of(bool expandable, bool varied, int least, double each)
+/* Mean error of a file's training steps of language models; of steps whose lengths vary, or of the others. */
+static double error_of(const char *file, bool expandable, bool varied, int least, double each)
 {
-    json_t *rows = golden_rows("measurements/h200/caching.jsonl"), *row;
+    json_t *rows = golden_rows(file), *row;
     double sum = 0;
     int count = 0;
     size_t n;
     json_array_foreach (rows, n, row) {
         if (!is(row, "mode", "train") || is(row, "kind", "picture")) continue;
+        if (!json_object_get(row, "reserved_bytes")) continue; /* forecast, and not measured yet */
         if (json_is_true(json_object_get(row, "expandable")) != expandable) continue;
         if ((json_object_get(row, "varied") != NULL) != varied) continue;
         json_t *a = asked(row);
@@ -76,16 +78,26 @@ static double error_of(bool expandable, bool varied, int least, double each)
 static void segments_are_what_a_step_leaves(void **state)
 {
     (void)state;
-    const double off = error_of(false, false, 12, 0.08);
+    const double off = error_of("measurements/h200/caching.jsonl", false, false, 12, 0.08);
     golden_holds(off < 0.02, "reserved %.1f %% off", 100 * off);
 }
 
 static void expandable_segments_too_whatever_the_lengths(void **state)
 {
     (void)state;
-    const double steady = error_of(true, false, 12, 0.03), varied = error_of(true, true, 5, 0.03);
+    const char *file = "measurements/h200/caching.jsonl";
+    const double steady = error_of(file, true, false, 12, 0.03), varied = error_of(file, true, true, 5, 0.03);
     golden_holds(steady < 0.006, "reserved %.1f %% off", 100 * steady);
     golden_holds(varied < 0.012, "reserved %.1f %% off where lengths vary", 100 * varied);
+}
+
+static void models_that_nobody_had_measured(void **state)
+{
+    (void)state;
+    const char *file = "measurements/h200/caching_fresh.jsonl";
+    const double plain = error_of(file, false, false, 8, 0.03), expandable = error_of(file, true, false, 7, 0.005);
+    golden_holds(plain < 0.011, "reserved %.2f %% off", 100 * plain);
+    golden_holds(expandable < 0.0015, "reserved %.2f %% off with expandable segments", 100 * expandable);
 }
 
 int main(void)
@@ -93,6 +105,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(segments_are_what_a_step_leaves),
         cmocka_unit_test(expandable_segments_too_whatever_the_lengths),
+        cmocka_unit_test(models_that_nobody_had_measured),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
