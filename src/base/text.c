@@ -176,11 +176,13 @@ enum { STEP = 4, SEPARATOR = 1 };
 
 FT_UNTRACED static int cost(char c) { return separates(c) ? SEPARATOR : STEP; }
 
-FT_UNTRACED static int distance(const char *a, size_t a_length, const char *b, size_t b_length)
+/* Above `most` it is most + 1: no row grows smaller than the smaller of the two before it, so that names which have
+ * nothing in common are left after a few letters. */
+FT_UNTRACED static int distance(const char *a, size_t a_length, const char *b, size_t b_length, int most)
 {
     int rows[3][LONGEST_NAME + 1], costs[LONGEST_NAME];
     unsigned char folded[LONGEST_NAME];
-    int *before = rows[0], *last = rows[1], *row = rows[2];
+    int *before = rows[0], *last = rows[1], *row = rows[2], least_before = 0;
     last[0] = 0;
     for (size_t j = 0; j < b_length; j++) {
         folded[j] = fold(b[j]);
@@ -190,7 +192,7 @@ FT_UNTRACED static int distance(const char *a, size_t a_length, const char *b, s
     for (size_t i = 1; i <= a_length; i++) {
         unsigned char letter = fold(a[i - 1]), earlier = i > 1 ? fold(a[i - 2]) : 0;
         int removed = cost(a[i - 1]);
-        row[0] = last[0] + removed;
+        int least = row[0] = last[0] + removed;
         for (size_t j = 1; j <= b_length; j++) {
             int best = last[j - 1] + (letter == folded[j - 1] ? 0 : STEP);
             if (last[j] + removed < best) best = last[j] + removed;
@@ -198,13 +200,16 @@ FT_UNTRACED static int distance(const char *a, size_t a_length, const char *b, s
             bool swapped = i > 1 && j > 1 && letter == folded[j - 2] && earlier == folded[j - 1];
             if (swapped && before[j - 2] + STEP < best) best = before[j - 2] + STEP;
             row[j] = best;
+            if (best < least) least = best;
         }
+        if (least > most && least_before > most) return most + 1;
+        least_before = least;
         int *spare = before;
         before = last;
         last = row;
         row = spare;
     }
-    return last[b_length];
+    return last[b_length] > most ? most + 1 : last[b_length];
 }
 
 FT_UNTRACED static int letters(const char *text, size_t length)
@@ -214,10 +219,13 @@ FT_UNTRACED static int letters(const char *text, size_t length)
     return count;
 }
 
-int ft__edits(const char *a, size_t length, const char *b)
+bool ft__within(const char *a, size_t length, const char *b, int edits)
 {
     size_t b_length = strlen(b);
-    return length > LONGEST_NAME || b_length > LONGEST_NAME ? INT_MAX : distance(a, length, b, b_length) / STEP;
+    int most = STEP * edits + STEP - 1; /* separators count for nothing */
+    if (length > LONGEST_NAME || b_length > LONGEST_NAME) return false;
+    if (STEP * abs(letters(a, length) - letters(b, b_length)) > most) return false;
+    return distance(a, length, b, b_length, most) <= most;
 }
 
 /* The typed word is how the name begins, separators aside: "h100" of h100_sxm, "mi300" of mi300x. */
@@ -233,11 +241,12 @@ static bool begins_with(const char *name, const char *start, size_t length)
 
 /* A long name of which the beginning was typed with a slip ("micro_bach" for micro_batch_size): the steps to the name
  * cut to the typed length, one letter more or less. */
-FT_UNTRACED static int distance_to_beginning(const char *wanted, size_t length, const char *name, size_t name_length)
+FT_UNTRACED static int distance_to_beginning(const char *wanted, size_t length, const char *name, size_t name_length,
+                                             int most)
 {
     int best = INT_MAX;
     for (size_t cut = length - 1; cut <= length + 1 && cut < name_length; cut++) {
-        int steps = distance(wanted, length, name, cut);
+        int steps = distance(wanted, length, name, cut, most);
         if (steps < best) best = steps;
     }
     return best;
@@ -259,14 +268,15 @@ const char *ft__nearest(const char *wanted, const char *const *names, size_t cou
         if (name_length > LONGEST_NAME) continue;
         /* A letter more or less is a step at the least: most names are out of reach by their length alone. */
         bool near = STEP * abs(wanted_letters - letters(names[i], name_length)) <= limit;
-        int steps = near ? distance(wanted, length, names[i], name_length) : limit + 1;
+        int steps = near ? distance(wanted, length, names[i], name_length, limit) : limit + 1;
         /* A one-letter name shares nothing with a one-letter wish but its length. */
         if (steps >= STEP * (int)(length > name_length ? length : name_length)) steps = limit + 1;
         bool begins = length >= 2 && steps > SEPARATOR && begins_with(names[i], wanted, length);
         if (begins && steps > STEP) steps = STEP;
         if (!begins && steps > 2 * STEP && length >= 5) {
-            int slip = distance_to_beginning(wanted, length, names[i], name_length);
-            if (slip <= STEP * (int)length / 5 && slip + STEP < steps) steps = slip + STEP, begins = true;
+            int most = STEP * (int)length / 5;
+            int slip = distance_to_beginning(wanted, length, names[i], name_length, most);
+            if (slip <= most && slip + STEP < steps) steps = slip + STEP, begins = true;
         }
         bool equal = steps == best && nearest;
         bool better = steps < best || (equal && begins && !best_begins) ||

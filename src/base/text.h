@@ -35,9 +35,9 @@ size_t ft__utf8_cut(const char *text, size_t most);
 bool ft__number_parse(const char *s, double *out);
 bool ft__whole_parse(const char *s, int64_t *out);
 
-/* How many letters to insert, drop, replace or swap with their neighbour from one to the other; case and separators
- * (- _ . and blank) aside. INT_MAX where either is longer than 64. */
-int ft__edits(const char *a, size_t length, const char *b);
+/* At most so many letters to insert, drop, replace or swap with their neighbour from one to the other; case and
+ * separators (- _ . and blank) aside. Never where either is longer than 64. */
+bool ft__within(const char *a, size_t length, const char *b, int edits);
 /* The candidate with the smallest edit distance, or NULL when none is close enough to be meant. */
 const char *ft__nearest(const char *wanted, const char *const *names, size_t count);
 #endif

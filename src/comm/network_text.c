@@ -99,7 +99,7 @@ static const char *misspelt(const char *w, size_t n)
     if (n < 4) return NULL;
     for (size_t i = 0; i < FABRICS + sizeof inside / sizeof *inside; i++) {
         const char *known = i < FABRICS ? fabrics[i].word : inside[i - FABRICS];
-        if (strlen(known) >= 4 && ft__edits(w, n, known) <= most) return known;
+        if (strlen(known) >= 4 && ft__within(w, n, known, most)) return known;
     }
     return NULL;
 }

@@ -155,7 +155,8 @@ const char *ft__key_type_name(ft_key_type type)
 ft_key_id ft__key_find(ft_section section, const char *key)
 {
     for (int i = 0; i < FT_KEY_COUNT; i++)
-        if (ft__keys[i].section == section && !strcmp(ft__keys[i].key, key)) return (ft_key_id)i;
+        if (ft__keys[i].section == section && ft__keys[i].key[0] == key[0] && !strcmp(ft__keys[i].key, key))
+            return (ft_key_id)i;
     return FT_KEY_COUNT;
 }
 
