@@ -1,4 +1,4 @@
-/* Tables: any bytes as a file, and the same bytes gzipped. Both readings must agree cell by cell; every error must
+/* Tables: any bytes as a file, and one input in four gzipped too. Both readings must agree cell by cell; every error must
  * have a message and name the file; no cell may be read as a number that is not finite. */
 #include <math.h>
 #include <stdlib.h>
@@ -9,6 +9,8 @@
 #include "base/table.h"
 #include "fuzz.h"
 
+enum { CELLS = 8 };
+
 typedef struct reading {
     ft_status status;
     int line, column;
@@ -16,7 +18,22 @@ typedef struct reading {
     uint64_t digest;
 } reading;
 
-static reading read_table(const char *path)
+/* Half of the time went into sentences about cells that are no numbers: a row has one cell, another one each time, of
+ * which the sentence is asked for. */
+static void check_numbers(const ft_table *t, size_t row)
+{
+    for (int i = 0; i < CELLS; i++) {
+        double x = 0;
+        int64_t n = 0;
+        ft_error wrong = {0}, *said = row % CELLS == (size_t)i ? &wrong : NULL;
+        ft_status real = ft__table_number(t, i, &x, said);
+        if (real == FT_OK) FUZZ_CHECK(isfinite(x));
+        if (said && real != FT_OK) FUZZ_CHECK(wrong.code == real && wrong.message[0]);
+        if (ft__table_whole(t, i, &n, NULL) == FT_OK) FUZZ_CHECK(fabs(x - (double)n) <= fabs(x) * 1e-15);
+    }
+}
+
+static reading read_table(const char *path, bool numbers)
 {
     reading r = {.digest = 1};
     ft_error err = {0};
@@ -27,15 +44,11 @@ static reading read_table(const char *path)
         while ((r.status = ft__table_next(t, &more, &err)) == FT_OK && more) {
             r.rows++;
             FUZZ_CHECK(ft__table_line(t) > 0);
-            for (int i = 0; i < 8; i++) {
+            for (int i = 0; i < CELLS; i++) {
                 const char *cell = ft__table_cell(t, i);
                 r.digest = ft__hash(cell, strlen(cell) + 1, r.digest);
-                double x = 0;
-                int64_t n = 0;
-                ft_error wrong;
-                if (ft__table_number(t, i, &x, &wrong) == FT_OK) FUZZ_CHECK(isfinite(x));
-                if (ft__table_whole(t, i, &n, &wrong) == FT_OK) FUZZ_CHECK(fabs(x - (double)n) <= fabs(x) * 1e-15);
             }
+            if (numbers) check_numbers(t, r.rows);
         }
         ft__table_close(t);
     }
@@ -68,11 +81,12 @@ static uint8_t *gzipped(const uint8_t *data, size_t size, size_t *packed)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    reading plain = read_table(fuzz_file(0, data, size));
+    reading plain = read_table(fuzz_file(0, data, size), true);
     if (size >= 2 && data[0] == 0x1F && data[1] == 0x8B) return 0; /* that was a gzip file of the fuzzer's making */
+    if (ft__hash(data, size, 1) % 4) return 0;
     size_t packed;
     uint8_t *bytes = gzipped(data, size, &packed);
-    reading unpacked = read_table(fuzz_file(1, bytes, packed));
+    reading unpacked = read_table(fuzz_file(1, bytes, packed), false);
     free(bytes);
     FUZZ_CHECK(plain.status == unpacked.status && plain.rows == unpacked.rows && plain.digest == unpacked.digest);
     FUZZ_CHECK(plain.line == unpacked.line && plain.column == unpacked.column);
