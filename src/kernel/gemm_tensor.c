@@ -135,100 +135,162 @@ static double library_share(const ft_device *device, ft_dtype dtype)
     return 1;
 }
 
-static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+/* A product on its way to a time. */
+typedef struct product {
+    const ft_device *device;
+    const ft_op *op;
+    const double *th;
+    double m, n, k, b, e; /* e: bytes of an element */
+    double peak, cap;     /* flop per ms; the share of the units' own rate that is sold */
+    double ec;            /* what kernels reach of it */
+    double clocks;        /* ms of a clock's worth of microseconds */
+    double resident, memory_ms;
+    bool a_t, b_t, narrow; /* narrow: rows not aligned to 16 bytes */
+    int aligned[3], align;
+} product;
+
+static product product_of(const ft_device *device, const ft_op *op, const double *th)
 {
-    double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
-    double e = ft_dtype_bytes(op->dtype);
-    double peak = ft__peak_tflops(device, op->dtype) * ft__matrix_boost(device) * 1e9; /* flop per ms */
-    double clocks = 1e-3 * ft__clock_scale(device);
-    int aligned[3], align = ft__gemm_op_alignment(op, aligned);
-    bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
-    double cap = ft__matrix_cap(device, op->dtype), own = peak / cap;
-    double ec = fmin(th[EC] * library_share(device, op->dtype), 1), rate = ec * own;
-    if (a_t)
+    product p = {.device = device,
+                 .op = op,
+                 .th = th,
+                 .m = (double)op->u.gemm.m,
+                 .n = (double)op->u.gemm.n,
+                 .k = (double)op->u.gemm.k,
+                 .b = (double)op->u.gemm.b,
+                 .e = ft_dtype_bytes(op->dtype),
+                 .peak = ft__peak_tflops(device, op->dtype) * ft__matrix_boost(device) * 1e9,
+                 .cap = ft__matrix_cap(device, op->dtype),
+                 .ec = fmin(th[EC] * library_share(device, op->dtype), 1),
+                 .clocks = 1e-3 * ft__clock_scale(device),
+                 .a_t = op->u.gemm.layout[0] == 't',
+                 .b_t = op->u.gemm.layout[1] == 't'};
+    p.align = ft__gemm_op_alignment(op, p.aligned);
+    p.narrow = p.align < 16 && p.m > 1 && p.n > 1; /* vectors stream as ever */
+    double bytes = ft__gemm_bytes(device, op, th[WARM_CAPACITY], &p.resident);
+    p.memory_ms = ft__gemm_memory_ms(device, bytes, p.resident, th[EB], th[WARM], th[L2_RATE], th[RAMP_US] * p.clocks);
+    return p;
+}
+
+/* Flop per ms and SM, of the units' own rate. */
+static double rate_of(const product *p)
+{
+    const double *th = p->th;
+    double rate = p->ec * (p->peak / p->cap);
+    if (p->a_t)
         rate *= th[LAYOUT_T];
-    else if (!b_t)
+    else if (!p->b_t)
         rate *= th[LAYOUT_NN];
-    double resident, bytes = ft__gemm_bytes(device, op, th[WARM_CAPACITY], &resident);
-    double memory_ms = ft__gemm_memory_ms(device, bytes, resident, th[EB], th[WARM], th[L2_RATE], th[RAMP_US] * clocks);
+    rate /= p->device->sms;
+    /* wgmma reads tf32 along K alone (PTX: it transposes 16-bit operands only). A transposed A is left to mma.sync: on
+     * our H200 large products reach 421 TFLOP/s as "nt" and 268 as "tn". */
+    if (p->op->dtype == FT_TF32 && p->a_t && p->device->matrix_issue == FT_ISSUE_WGMMA)
+        rate = fmin(rate, th[EC] * ft__mma_sync_rate(p->device, p->e));
+    return rate;
+}
+
+/* Which tiles and splits there are, and what each costs. */
+static ft_gemm_search search_of(const product *p)
+{
+    const ft_device *device = p->device;
+    const double *th = p->th;
+    bool groups = in_groups(device);
     ft_gemm_search s = {
-        .batch = b,
-        .m = m,
-        .n = n,
-        .k = k,
+        .batch = p->b,
+        .m = p->m,
+        .n = p->n,
+        .k = p->k,
         .sms = device->sms,
         .tiles = tiles,
-        .tile_count = in_groups(device) ? TILES_OF_GROUPS : TILES,
-        .flop_per_ms_sm = rate / device->sms,
-        .feed_bytes_per_ms_sm = fmax(th[FEED] * fmax(1, e / 2) * own / device->sms,
+        .tile_count = groups ? TILES_OF_GROUPS : TILES,
+        .flop_per_ms_sm = rate_of(p),
+        .feed_bytes_per_ms_sm = fmax(th[FEED] * fmax(1, p->e / 2) * (p->peak / p->cap) / device->sms,
                                      ft__gemm_least_feed(device->matrix_mhz)),
-        .cap = cap < 1 ? cap : 0,
-        .capped_flop_per_ms_sm = peak / device->sms,
-        .element_bytes = e,
-        .k_step = 64 / e,
-        .prologue_k = th[PROLOGUE] * 2 / e,
+        .cap = p->cap < 1 ? p->cap : 0,
+        .capped_flop_per_ms_sm = p->peak / device->sms,
+        .element_bytes = p->e,
+        .k_step = 64 / p->e,
+        .prologue_k = th[PROLOGUE] * 2 / p->e,
         .lone = 1,
-        .wave_ms = th[WAVE_US] * clocks,
+        .wave_ms = th[WAVE_US] * p->clocks,
         .quantisation = th[QUANTISATION],
-        .memory_ms = memory_ms,
+        .memory_ms = p->memory_ms,
         .smooth = th[SMOOTH],
-        .split_ms = th[SPLIT_US] * clocks * (in_groups(device) ? th[SPLIT_OF_GROUPS] : 1),
+        .split_ms = th[SPLIT_US] * p->clocks * (groups ? th[SPLIT_OF_GROUPS] : 1),
         .split_ms_per_element = ft__gemm_partial_ms(device),
         .habit = th[HABIT],
         .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
-        .max_split = b > 1 ? 1 : 16,
+        .max_split = p->b > 1 ? 1 : 16,
     };
-    /* wgmma reads tf32 along K alone (PTX: it transposes 16-bit operands only). A transposed A is left to mma.sync: on
-     * our H200 large products reach 421 TFLOP/s as "nt" and 268 as "tn". */
-    if (op->dtype == FT_TF32 && a_t && device->matrix_issue == FT_ISSUE_WGMMA)
-        s.flop_per_ms_sm = fmin(s.flop_per_ms_sm, th[EC] * ft__mma_sync_rate(device, e));
-    bool narrow = align < 16 && m > 1 && n > 1; /* vectors stream as ever */
-    if (narrow)
+    if (p->narrow)
         ft__gemm_unaligned_search(
-            device, op, (ft_gemm_unaligned){align, th[EC], th[NARROW_FEED], th[NARROW_PAIRS], th[SPLIT_US] * clocks},
-            &s);
-    ft_gemm_pick pick;
-    ft__gemm_outcome(device, op, &s,
-                     (ft_gemm_power){th[ENERGY], ft__capped_efficiency(ec, cap) * peak * 1e-9, th[POWER_US]}, th[BIAS],
-                     want, &pick, out);
-    if (narrow) /* and the first load and the last store, with nothing to hide in */
-        out->body_ms = ft__gemm_few_rows_ms(device, op, align, memory_ms, out->body_ms + th[NARROW_US] * clocks);
-    bool quantise = e < 2 && op->u.gemm.quantized == 0;
-    if (quantise) {
-        /* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */
-        double passes = b * m * k * (4 + e), x = b * m * k * (2 + e) / (th[WARM_CAPACITY] * device->l2_mib * 1048576);
-        double held = 1 / (1 + x * x);
-        out->body_ms += th[QUANT_US] * clocks + ft__gemm_memory_ms(device, passes, held, th[QUANT_EB], 1, th[L2_RATE],
-                                                                   FT_K_GEMM_QUANTISE_RAMP_MS);
+            device, p->op,
+            (ft_gemm_unaligned){p->align, th[EC], th[NARROW_FEED], th[NARROW_PAIRS], th[SPLIT_US] * p->clocks}, &s);
+    return s;
+}
+
+/* Read bf16 for the largest magnitude, read again, write low precision: from L2 where the activations fit. */
+static double quantising_ms(const product *p)
+{
+    const double *th = p->th;
+    double elements = p->b * p->m * p->k, passes = elements * (4 + p->e),
+           x = elements * (2 + p->e) / (th[WARM_CAPACITY] * p->device->l2_mib * 1048576), held = 1 / (1 + x * x);
+    return th[QUANT_US] * p->clocks +
+           ft__gemm_memory_ms(p->device, passes, held, th[QUANT_EB], 1, th[L2_RATE], FT_K_GEMM_QUANTISE_RAMP_MS);
+}
+
+/* How full the last wave is for the common tiles; 256x256 runs on pairs of SMs. */
+static float *last_waves(const product *p, float *f)
+{
+    static const ft_gemm_tile fills[] = {{256, 256}, {128, 256}, {256, 128}, {128, 128}, {64, 128}};
+    for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {
+        double units = i == 0 ? p->device->sms / 2 : p->device->sms;
+        double load = ceil(p->m / fills[i].m) * ceil(p->n / fills[i].n) * p->b / units;
+        *f++ = (float)(load / ceil(load));
     }
-    out->note = narrow ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
-    if (!want) return;
+    return f;
+}
+
+static void features(const product *p, const ft_gemm_pick *pick, int tile_count, bool quantise, ft_physics *out)
+{
+    const ft_op *op = p->op;
+    double m = p->m, n = p->n, k = p->k, b = p->b, e = p->e, l2 = p->device->l2_mib * 1048576;
     float *f = out->feature;
-    double l2 = device->l2_mib * 1048576;
     *f++ = ft__lg(m), *f++ = ft__lg(n), *f++ = ft__lg(k), *f++ = ft__lg(b);
-    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(out->compute_ms / memory_ms);
-    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = ft__lg(pick.waves);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / p->th[LAUNCH]), *f++ = ft__lg(out->compute_ms / p->memory_ms);
+    *f++ = (float)(pick->waves / ceil(pick->waves)), *f++ = ft__lg(pick->waves);
     *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)),
     *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
-    *f++ = (float)pick.split, *f++ = (float)out->tile_m, *f++ = (float)out->tile_n;
+    *f++ = (float)pick->split, *f++ = (float)out->tile_m, *f++ = (float)out->tile_n;
     *f++ = ft__lg(e * b * (m * k + k * n) / l2), *f++ = ft__lg(2 * b * m * n / l2),
     *f++ = ft__lg(fmin(m, n) / fmax(m, n));
-    *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
+    *f++ = (float)p->aligned[0], *f++ = (float)p->aligned[1], *f++ = (float)p->aligned[2], *f++ = (float)p->a_t,
+    *f++ = (float)p->b_t;
     *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)quantise;
     static const int shown[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
-        *f++ = shown[i] < s.tile_count ? pick.log_ratio[shown[i]] : 0;
+        *f++ = shown[i] < tile_count ? pick->log_ratio[shown[i]] : 0;
     *f++ = ft__twos(op->u.gemm.m, 10), *f++ = ft__twos(op->u.gemm.n, 10), *f++ = ft__twos(op->u.gemm.k, 10);
-    *f++ = (float)resident,
+    *f++ = (float)p->resident,
     *f++ = ft__lg((fmin(FT_K_GEMM_ROTATED, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
-    /* How full the last wave is for the common tiles; 256x256 runs on pairs of SMs. */
-    static const ft_gemm_tile fills[] = {{256, 256}, {128, 256}, {256, 128}, {128, 128}, {64, 128}};
-    for (size_t i = 0; i < sizeof fills / sizeof *fills; i++) {
-        double units = i == 0 ? device->sms / 2 : device->sms;
-        double load = ceil(m / fills[i].m) * ceil(n / fills[i].n) * b / units;
-        *f++ = (float)(load / ceil(load));
-    }
-    *f++ = ft__lg(k / pick.split);
+    f = last_waves(p, f);
+    *f++ = ft__lg(k / pick->split);
+}
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    product p = product_of(device, op, th);
+    ft_gemm_search s = search_of(&p);
+    ft_gemm_pick pick;
+    ft__gemm_outcome(device, op, &s,
+                     (ft_gemm_power){th[ENERGY], ft__capped_efficiency(p.ec, p.cap) * p.peak * 1e-9, th[POWER_US]},
+                     th[BIAS], want, &pick, out);
+    if (p.narrow) /* and the first load and the last store, with nothing to hide in */
+        out->body_ms = ft__gemm_few_rows_ms(device, op, p.align, p.memory_ms, out->body_ms + th[NARROW_US] * p.clocks);
+    bool quantise = p.e < 2 && op->u.gemm.quantized == 0;
+    if (quantise) out->body_ms += quantising_ms(&p);
+    out->note = p.narrow ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
+    if (want) features(&p, &pick, s.tile_count, quantise, out);
 }
 
 const ft_family ft__gemm_tensor_family = {
