@@ -219,8 +219,9 @@ static ft_status list_keys(const char *key, const char *const *known, size_t cou
 {
     ft_text all = {0};
     for (size_t i = 0; i < count; i++) ft__text_addf(&all, "%s%s", i ? ", " : "", known[i]);
+    bool listed = all.length && !all.failed;
     ft_status status = ft__fail_at(err, FT_E_KEY, path, 0, 0, "unknown key \"%.*s\"%s%s", (int)ft__utf8_cut(key, 60),
-                                   key, all.length && !all.failed ? "; there are " : "", all.failed ? "" : all.at);
+                                   key, listed ? "; there are " : "", listed ? all.at : "");
     ft__text_free(&all);
     return status;
 }

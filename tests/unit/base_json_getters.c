@@ -160,7 +160,7 @@ static void unknown_keys_are_named_with_the_nearest_known_one(void **state)
     json_decref(o);
     o = parsed("{\"task\":1,\"potato\":2}");
     assert_int_equal(ft__json_known_keys(o, known, 4, "", &err), FT_E_KEY);
-    assert_string_equal(err.message, "unknown key \"potato\"");
+    assert_string_equal(err.message, "unknown key \"potato\"; there are task, model, gpu, dtype");
     json_decref(o);
     o = parsed("{\"task\":1,\"gpu\":2}");
     assert_int_equal(ft__json_known_keys(o, known, 4, "", &err), FT_OK);
