@@ -201,6 +201,7 @@ typedef struct ft_arch {
     bool score_mask;    /* eager attention masks scores by a mask of its own first: gpt_neo */
     bool key_broadcast; /* a single key head is broadcast, not expanded: falcon */
     bool sinks;         /* gpt_oss */
+    bool sink_scales;   /* granite_swa: a factor of attention's result instead of one more column of scores */
     bool score_floor;   /* masked scores are raised to the format's lowest: xglm */
     bool mask_absent; /* asked for fused attention the library makes no mask, though scores are written out: rembert */
     bool no_sdpa;     /* the implementation has eager (or flash) attention alone */
@@ -212,6 +213,8 @@ typedef struct ft_arch {
     double embed_dropout, attention_dropout;
     double residual_dropout, mlp_dropout; /* on what attention and on what the MLP adds to the stream */
     double activation_dropout;            /* inside the MLP, after the activation: t5, whisper */
+    bool gate_limits;                     /* gates and what they gate are clamped first: deepseek_v4, minimax_m3 */
+    bool gate_soft;                       /* x sigmoid(a x) of the gate, times up + 1: minimax_m3 */
     bool loss_fp32;                       /* the loss copies logits to fp32 */
     bool lm_head, mlm_head, pooler;       /* mlm_head: dense, activation, norm, decoder */
     int64_t head_width;                   /* of an encoder's head before the vocabulary: electra, rembert; 0: hidden */
@@ -323,6 +326,7 @@ typedef struct ft_arch {
     bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products; of its last */
     bool tower_split;                  /* queries, keys and values by products of their own: siglip, clip, pixtral */
     bool tower_masked;                 /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
+    bool tower_fused;                  /* SAM's windows take their biases as a mask to sdpa; else written out */
     int64_t tower_window, tower_whole; /* layers see windows so wide, but for so many of them: SAM's; 0: all see all */
     bool tower_pictures;               /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */

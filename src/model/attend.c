@@ -63,7 +63,29 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     return ft__slice(b, scores, rows, a->kv_len);
 }
 
-static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_scores *s)
+/* Granite's: the softmax knows nothing of the sink. What it made is scaled by sigmoid(logsumexp(scores) - sink), in
+ * fp32, which is the same; logsumexp takes the maximum off, in a tensor of its own, and adds exponentials up. */
+static ft_ref sink_scale(ft_maker *m, ft_ref scores, const ft_attention_shape *a)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(ATTN_SINKS);
+    int64_t rows = a->batch * a->heads * a->q_len;
+    ft_tensor t = *ft__tensor_of(b, scores);
+    ft_node max = ft__node_of(FT_DO_FILL, at);
+    ft__node_in(&max, scores);
+    ft__node_out(b, &max, rows, 1, t.dtype, t.element_bytes);
+    max.op = ft__row_kernel("sum_rows", FT_PASS_FWD, rows, t.cols, t.dtype);
+    ft__emit(b, &max);
+    ft_ref less = ft__aside(b, at, "sub", scores, rows, a->kv_len, t.element_bytes, 2); /* and exponentials in place */
+    ft_reduction over = {"logsumexp", "sum_rows", rows, 1, rows, a->kv_len};
+    ft_ref sum = ft__reduce_over(b, at, scores, &over);
+    ft__part_held(m, 1, &less);
+    sum = ft__pointwise2(b, at, "sub", sum, ft__expand(b, ft__parameter(b, "attn.sinks", 1, a->heads), rows, 1));
+    return ft__pointwise(b, at, "sigmoid", ft__cast(b, at, sum, FT_FP32));
+}
+
+/* `scale`: what the result is multiplied by, where anything. */
+static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_scores *s, ft_ref *scale)
 {
     ft_build *b = &m->b;
     if (m->stack->fused_softmax) { /* scale and mask in the same kernel, which reads the visible half and writes all */
@@ -90,7 +112,8 @@ static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_s
     if (s->mask && m->mask != FT_NONE) scores = ft__add(b, FT_AT(ATTN_MASK), scores, m->mask);
     if (s->floors)
         scores = ft__pointwise2(b, FT_AT(ATTN_MASK), "maximum", scores, ft__buffer(b, 1, 1, ft_dtype_bytes(b->stored)));
-    if (s->sinks) return with_sinks(m, scores, &s->shape);
+    if (s->sinks && s->sink_scales) *scale = sink_scale(m, scores, &s->shape);
+    if (s->sinks && !s->sink_scales) return with_sinks(m, scores, &s->shape);
     ft_ref probability = ft__softmax(b, FT_AT(ATTN_SOFTMAX), scores, s->softmax_fp32 && !s->scores_fp32);
     if (s->scores_fp32) return ft__cast(b, FT_AT(ATTN_SOFTMAX), probability, low);
     ft__part_held(m, 1, &scores);
@@ -129,15 +152,17 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
         ft__copy(b, FT_AT(ATTN_ALIBI), ft__input(b, pairs, a->kv_len, ft_dtype_bytes(low)), pairs * a->q_len,
                  a->kv_len);
     ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
-    ft_ref raw = scores;
-    scores = probabilities(m, scores, low, s);
+    ft_ref raw = scores, scale = FT_NONE;
+    scores = probabilities(m, scores, low, s, &scale);
     if (s->baddbmm) named[5] = raw; /* bloom: the variable of the scores stays while others are made of it */
     scores = ft__dropout(b, FT_AT(ATTN_DROPOUT), scores, s->dropout);
     mark_core(b, first);
     if (!m->stack->fused_softmax) v = ft__contiguous(b, at, v);
     ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
-    if (s->sinks && a->q_len > 1 && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ODD_ROWS;
+    if (s->sinks && !s->sink_scales && a->q_len > 1 && b->status == FT_OK)
+        b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ODD_ROWS;
+    if (scale != FT_NONE) y = ft__mul(b, FT_AT(ATTN_SINKS), y, ft__cast(b, FT_AT(ATTN_SINKS), scale, low));
     y = ft__view(b, y, a->batch * a->q_len, a->heads * v_dim, a->q_len > 1 && a->heads > 1);
     y = ft__contiguous(b, FT_AT(ATTN_MERGE), y);
     ft__part_held(m, 6, named);

@@ -59,7 +59,7 @@ ft_ref ft__part_mtp_layer(ft_maker *m, ft_ref x);
 /* windows.c: attention of a picture's patches through windows, with biases by distance; a window of 0 is the whole. */
 typedef struct ft_windows {
     int64_t high, wide, window, hidden, heads;
-    bool bias;
+    bool bias, fused;
 } ft_windows;
 ft_ref ft__part_windows(ft_maker *m, ft_ref x, const ft_windows *w);
 

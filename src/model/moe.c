@@ -46,8 +46,7 @@ static ft_ref gate_up(ft_maker *m, ft_ref both)
         int64_t halves[2] = {a->moe_ffn, a->moe_ffn};
         ft_ref part[2];
         ft__split(b, both, 2, halves, part);
-        ft_ref gate = ft__part_activation(m, FT_AT(MOE_ACT), a->activation, part[0]);
-        return ft__mul(b, FT_AT(MOE_ACT), gate, part[1]);
+        return ft__part_gated(m, FT_AT(MOE_ACT), a->activation, part[0], part[1]);
     }
     int64_t rows = ft__tensor_of(b, both)->rows;
     ft_ref gate = ft__pointwise(b, FT_AT(MOE_ACT), "clamp_max",

@@ -88,6 +88,19 @@ ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref
 
 /* -- feed-forward ------------------------------------------------------------------------------ */
 
+ft_ref ft__part_gated(ft_maker *m, ft_at at, const char *activation, ft_ref gate, ft_ref up)
+{
+    ft_build *b = &m->b;
+    if (m->arch->gate_limits) {
+        gate = ft__pointwise(b, at, "clamp_max", gate);
+        up = ft__pointwise(b, at, "clamp", up);
+    }
+    if (!m->arch->gate_soft) return ft__mul(b, at, ft__part_activation(m, at, activation, gate), up);
+    ft_ref soft = ft__pointwise(b, at, "sigmoid", ft__pointwise(b, at, "mulu", gate));
+    soft = ft__mul(b, at, gate, soft);
+    return ft__mul(b, at, ft__pointwise(b, at, "addu", up), soft);
+}
+
 ft_ref ft__part_fc(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
@@ -115,14 +128,14 @@ ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation
             h = ft__swiglu(b, FT_AT(MLP_ACT), both, FT_NONE);
         } else {
             ft__split(b, both, 2, halves, part);
-            ft_ref gate = ft__part_activation(m, FT_AT(MLP_ACT), activation, part[0]);
-            h = ft__mul(b, FT_AT(MLP_ACT), part[1], gate);
+            h = ft__part_gated(m, FT_AT(MLP_ACT), activation, part[0], part[1]);
         }
     } else if (gated) {
         ft_ref gate = ft__linear(b, FT_AT(MLP_GATE_PROJ), x, inter, bias, FT_CUT_COLUMNS);
-        gate = ft__part_activation(m, FT_AT(MLP_ACT), activation, gate);
+        bool later = m->arch->gate_limits || m->arch->gate_soft; /* the activation stands behind both products */
+        if (!later) gate = ft__part_activation(m, FT_AT(MLP_ACT), activation, gate);
         ft_ref up = ft__linear(b, FT_AT(MLP_UP_PROJ), x, inter, bias, FT_CUT_COLUMNS);
-        h = ft__mul(b, FT_AT(MLP_ACT), gate, up);
+        h = later ? ft__part_gated(m, FT_AT(MLP_ACT), activation, gate, up) : ft__mul(b, FT_AT(MLP_ACT), gate, up);
     } else {
         h = ft__linear(b, FT_AT(MLP_UP_PROJ), x, inter, bias, FT_CUT_COLUMNS);
         h = ft__part_activation(m, FT_AT(MLP_ACT), activation, h);

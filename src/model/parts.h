@@ -50,6 +50,7 @@ typedef struct ft_scores {
     bool floors;         /* the larger of a masked score and the lowest number (xglm) */
     bool hides;          /* a mask of true and false on the scores before the additive one (gpt_neo) */
     bool sinks;          /* one more column of scores per head (gpt_oss) */
+    bool sink_scales;    /* or a factor of the result, made of the scores' sum (granite_swa) */
     bool float_mask;     /* sdpa's mask is one of numbers: nothing has to be made of true and false */
     bool broadcast;      /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
     bool q_dense, k_dense, v_dense; /* contiguous as [batch, heads, length, dim] */
@@ -71,6 +72,8 @@ ft_ref ft__part_fc(ft_maker *m, ft_ref x);
 /* up, activation, down; or gate and up, activation, product, down. */
 /* Parameters of what does not run (arch.h, `beside`), at rest. */
 void ft__part_beside(ft_maker *m);
+/* act(gate) * up, as the architecture limits and softens it. */
+ft_ref ft__part_gated(ft_maker *m, ft_at at, const char *activation, ft_ref gate, ft_ref up);
 ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,
                     ft_bias bias);
 

@@ -71,7 +71,7 @@ ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t h
     x = ft__view(b, x, rows, head_dim, !complex && !(m->arch->rotary_interleaved && m->arch->scores_fp32));
     if (m->stack->fused_rotary || m->engine) return ft__pointwise2(b, at, "mul", x, m->cos);
     if (complex) return rotate_complex(m, at, x);
-    if (m->arch->sinks) return rotate_split(m, at, x, head_dim);
+    if (m->arch->sinks && !m->arch->sink_scales) return rotate_split(m, at, x, head_dim);
     if (rotary_dim >= head_dim || rotary_dim <= 0) {
         x = rotate_half(m, at, x, head_dim);
         if (m->arch->qk_norm_late) return x; /* normed as it is */

@@ -41,9 +41,10 @@ static ft_ref walked(ft_maker *m, ft_ref key, ft_ref value, int64_t width)
     for (int i = 0; i < 2; i++) { /* what goes out, and what is kept */
         ft_ref raised = ft__looped(b, ft__add(b, at, key, bound[i]), times);
         ft_ref most = ft__looped(b, ft__pointwise2(b, at, "maximum", raised, key), times);
-        ft_ref old = ft__looped(b, ft__pointwise2(b, at, "sub", key, most), times);
+        ft_ref again = ft__looped(b, ft__add(b, at, key, bound[i]), times); /* the sum is not kept but made anew */
+        ft_ref old = ft__looped(b, ft__pointwise2(b, at, "sub", i ? again : key, most), times);
         old = ft__looped(b, ft__pointwise(b, at, "exp", old), times);
-        ft_ref fresh = ft__looped(b, ft__pointwise2(b, at, "sub", raised, most), times);
+        ft_ref fresh = ft__looped(b, ft__pointwise2(b, at, "sub", i ? key : again, most), times);
         fresh = ft__looped(b, ft__pointwise(b, at, "exp", fresh), times);
         ft_ref above = ft__looped(b, ft__mul(b, at, old, key), times);
         above = ft__looped(b, ft__add(b, at, above, ft__looped(b, ft__mul(b, at, fresh, value), times)), times);
@@ -54,7 +55,8 @@ static ft_ref walked(ft_maker *m, ft_ref key, ft_ref value, int64_t width)
         else
             out = ft__add(b, at, out, ft__slice(b, above, ft__tensor_of(b, above)->rows, width));
     }
-    return ft__looped(b, ft__cast(b, at, out, b->stored), times);
+    out = ft__looped(b, ft__cast(b, at, out, b->stored), times);
+    return ft__looped(b, ft__copy(b, at, out, ft__tensor_of(b, out)->rows, width), times); /* into its row of all */
 }
 
 static ft_ref averaged(ft_maker *m, ft_ref key, ft_ref value, int64_t tokens, int64_t width)

@@ -117,6 +117,7 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                        .hides = a->score_mask,
                        .floors = a->score_floor,
                        .sinks = a->sinks,
+                       .sink_scales = a->sink_scales,
                        .broadcast = a->kv_heads == 1 && a->heads > 1 && a->key_broadcast};
 }
 
@@ -240,7 +241,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
     /* A rotation that ends in a concatenation leaves its result dense, unless it is transposed only then. */
     bool joined = rotated && !(a->rotary_interleaved && a->scores_fp32) &&
-                  (a->sinks || a->rotary_joins || (a->rotary_dim > 0 && a->rotary_dim < dim));
+                  ((a->sinks && !a->sink_scales) || a->rotary_joins || (a->rotary_dim > 0 && a->rotary_dim < dim));
     s.q_dense = s.merge = joined;
     s.k_dense = cached || joined;
     s.v_dense = cached;

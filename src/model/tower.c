@@ -151,7 +151,8 @@ static ft_ref layer(ft_maker *m, ft_ref x, int64_t window)
                        window,
                        a->tower_hidden,
                        a->tower_heads,
-                       a->tower_bias};
+                       a->tower_bias,
+                       a->tower_fused};
     ft_ref h = norm(m, FT_AT(ATTN_NORM), x);
     ft_ref y = a->tower_window > 0 ? ft__part_windows(m, h, &seen) : attention(m, h);
     if (a->tower_sandwich) y = norm(m, FT_AT(ATTN_POST_NORM), y);

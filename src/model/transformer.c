@@ -314,7 +314,7 @@ static ft_ref returned_before(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    if (b->training || !a->no_sdpa || a->sinks || a->layers < 2) return FT_NONE;
+    if (b->training || !a->no_sdpa || a->sinks || a->sink_scales || a->layers < 2) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_OTHER, FT_AT(ATTN_VARIABLES));
     ft_dtype low = b->stored;
     ft_ref out = ft__node_out(b, &n, m->batch * a->heads * m->q_len, m->kv_len, low, ft_dtype_bytes(low));

@@ -159,7 +159,7 @@ ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *t)
     ft_ref h = ft__vision_norm(m, FT_AT(ATTN_NORM), x, true);
     if (a->tower_window > 0) {
         int64_t side = a->image / a->patch;
-        ft_windows seen = {side, side, t->window, t->hidden, t->heads, t->qkv_bias};
+        ft_windows seen = {side, side, t->window, t->hidden, t->heads, t->qkv_bias, a->tower_fused};
         return followed(m, x, ft__part_windows(m, h, &seen), t);
     }
     ft_ref q = ft__linear(b, FT_AT(ATTN_Q_PROJ), h, t->hidden, bias, FT_CUT_COLUMNS);

@@ -1,7 +1,8 @@
 /* windows.c: attention of SAM's tower (arXiv 2304.02643) as transformers launches it: layers see windows of so many by
  * so many patches, the picture padded to whole ones, and a few see all of it. To the scores is added what a query says
- * of the key's row and of its column, two products over tables of distances. No fused kernel takes that: scores are
- * always there, through a softmax in fp32. */
+ * of the key's row and of its column, two products over tables of distances, whose sum is copied into the scores' order.
+ * Scores are written out, through a softmax in fp32 (got_ocr2), or `fused`: the sum is a mask to sdpa (SAM itself). In
+ * training the fused form is taken for the written one: the mask has a gradient. */
 #include "graph/emit.h"
 #include "model/mixers.h"
 #include "model/relative.h"
@@ -20,6 +21,32 @@ static ft_ref by_distance(ft_maker *m, ft_ref query, int64_t pairs, int64_t side
     ft_ref laid = ft__copy(b, at, table, side * side, dim);
     ft_ref turned = ft__copy(b, at, query, rows, dim);
     return ft__matmul(b, at, turned, laid, side, pairs * other, side, dim, "nt");
+}
+
+static ft_ref written(ft_maker *m, const ft_ref *part, ft_ref added, int64_t pairs, int64_t seen, int64_t dim)
+{
+    ft_build *b = &m->b;
+    ft_ref scaled = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", part[0]);
+    ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), scaled, part[1], pairs, seen, seen, dim, "nt");
+    scores = ft__softmax(b, FT_AT(ATTN_SOFTMAX), ft__add(b, FT_AT(ATTN_BIAS), scores, added), true);
+    ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, part[2], pairs, seen, dim, seen, "nn");
+    ft__part_held(m, 1, &scores);
+    return y;
+}
+
+static ft_ref masked(ft_maker *m, const ft_ref *part, const ft_windows *w, int64_t pairs, int64_t seen, int64_t dim)
+{
+    ft_build *b = &m->b;
+    ft_attention_shape shape = {.batch = pairs / w->heads,
+                                .heads = w->heads,
+                                .kv_heads = w->heads,
+                                .q_len = seen,
+                                .kv_len = seen,
+                                .head_dim = dim,
+                                .masked = true};
+    ft_ref y = ft__attention(b, FT_AT(ATTN_CORE), part[0], part[1], part[2], &shape, 0);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
+    return y;
 }
 
 ft_ref ft__part_windows(ft_maker *m, ft_ref x, const ft_windows *w)
@@ -43,18 +70,16 @@ ft_ref ft__part_windows(ft_maker *m, ft_ref x, const ft_windows *w)
     ft__split(b, ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, 3 * w->hidden, bias, FT_CUT_COLUMNS), 3, cols, part);
     for (int i = 0; i < 3; i++)
         part[i] = ft__contiguous(b, FT_AT(ATTN_QKV_PROJ), ft__view(b, part[i], pairs * seen, dim, true));
-    ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", part[0]), part[1],
-                               pairs, seen, seen, dim, "nt");
     ft_ref of_rows = by_distance(m, part[0], pairs, tall, broad, dim);
     ft_ref of_cols = by_distance(m, part[0], pairs, broad, tall, dim);
     ft_ref added = ft__add(b, FT_AT(ATTN_BIAS), ft__expand(b, of_rows, pairs * seen, seen),
                            ft__expand(b, of_cols, pairs * seen, seen));
-    scores = ft__add(b, FT_AT(ATTN_BIAS), scores, added);
-    scores = ft__softmax(b, FT_AT(ATTN_SOFTMAX), scores, true);
-    ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, part[2], pairs, seen, dim, seen, "nn");
+    added = ft__contiguous(b, FT_AT(ATTN_BIAS), ft__view(b, added, pairs * seen, seen, true));
+    bool fused = w->fused && m->work->attention != FT_EAGER && !b->training;
+    ft_ref y = fused ? masked(m, part, w, pairs, seen, dim) : written(m, part, added, pairs, seen, dim);
     y = ft__contiguous(b, FT_AT(ATTN_MERGE), ft__view(b, y, rows, w->hidden, true));
-    ft_ref named[5] = {part[0], part[1], part[2], added, scores};
-    ft__part_held(m, 5, named);
+    ft_ref named[4] = {part[0], part[1], part[2], added};
+    ft__part_held(m, 4, named);
     y = ft__linear(b, FT_AT(ATTN_O_PROJ), y, w->hidden, FT_BIAS, FT_CUT_ROWS);
     if (w->window < 1) return y;
     y = ft__copy(b, at, y, rows, w->hidden); /* row by row again, and without what was padded */

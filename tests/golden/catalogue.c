@@ -108,7 +108,9 @@ static void blind_round(const char *path, blind_bounds most)
         assert_non_null(text);
         json_t *a = golden_ask("%s", text);
         busy[n] = fabs(golden_figure(a, "busy_ms") / figure(row, "busy_ms") - 1);
-        peak[n] = fabs(golden_figure(a, "memory.peak_bytes") / figure(row, "peak_bytes") - 1);
+        const json_t *kept = json_object_get(row, "earlier_bytes"); /* of passes before it, in its peak */
+        double own = figure(row, "peak_bytes") - (double)json_integer_value(kept);
+        peak[n] = fabs(golden_figure(a, "memory.peak_bytes") / own - 1);
         json_decref(a);
         free(text);
         json_decref(request);
@@ -144,6 +146,14 @@ static void an_eighth_round(void **state)
 {
     (void)state;
     blind_round("measurements/h200/architectures_eighth.jsonl", (blind_bounds){32, 0.04, 0.055, 0.015, 2, 0.12});
+}
+
+/* The ninth: sinks that scale, gates that are clamped, a recurrence in a loop. The two worst are xlm's, which fills a
+ * cache that nobody asked for. */
+static void a_ninth_round(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/architectures_ninth.jsonl", (blind_bounds){31, 0.03, 0.04, 0.005, 2, 0.08});
 }
 
 /* Encoders of words, pictures and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were
@@ -192,6 +202,7 @@ int main(void)
                                        cmocka_unit_test(layers_of_this_year),
                                        cmocka_unit_test(a_seventh_round),
                                        cmocka_unit_test(an_eighth_round),
+        cmocka_unit_test(a_ninth_round),
                                        cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
