@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "commands.h"
+#include "progress.h"
 #include "report/json/fleet_answer.h"
 #include "report/json/plan_answer.h"
 #include "report/launch/engines.h"
@@ -40,18 +41,34 @@ static int print_fleet(const cli_asker *a, const ft_fleet *f)
     return !status && !f->plans ? 1 : status;
 }
 
+/* On a terminal, what takes more than two seconds says how far it is. */
+static void tell(void *progress, const char *what, double done)
+{
+    if (cli_progress_seconds(progress) > 2) cli_progress_report(progress, what, done);
+}
+
+static void watch(ft_plan_request *r, cli_progress *progress)
+{
+    cli_progress_begin(progress, "planning");
+    r->watcher = progress;
+    if (cli_stderr_is_terminal()) r->progress = tell;
+}
+
 static int plan_serving(const cli_args *args)
 {
     cli_asker a;
     ft_plan_request asked = {0};
     ft_fleet fleet = {0};
     ft_error err = {0};
+    cli_progress progress;
     int status = cli_asker_open(&a, args, "plan_serve");
     if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"plan\" looks at one kind of GPU");
     if (!status && (ft__plan_serve_request_read(a.object, &asked, &err) != FT_OK ||
-                    ft__engine_launch_check(&asked, &err) != FT_OK ||
-                    ft__fleet_of(a.ft, &a.scratch, &asked, &fleet, &err) != FT_OK))
+                    ft__engine_launch_check(&asked, &err) != FT_OK))
         status = cli_asker_fail(&a, &err);
+    watch(&asked, &progress);
+    if (!status && ft__fleet_of(a.ft, &a.scratch, &asked, &fleet, &err) != FT_OK) status = cli_asker_fail(&a, &err);
+    cli_progress_end(&progress);
     if (!status) status = print_fleet(&a, &fleet);
     ft__fleet_free(&fleet);
     ft__plan_request_free(&asked);
@@ -69,11 +86,15 @@ int cli_plan(const cli_args *args)
     ft_error err = {0};
     ft_plan *p = calloc(1, sizeof *p); /* some KiB */
     if (!p) return cli_complain(FT_E_MEMORY, "out of memory");
+    cli_progress progress;
     int status = cli_asker_open(&a, args, "plan");
     if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"plan\" looks at one kind of GPU");
-    if (!status && (ft__plan_request_read(a.object, &asked, &err) != FT_OK || ft__launch_check(&asked, &err) != FT_OK ||
-                    ft__plan_of(a.ft, &a.scratch, &asked, p, &err) != FT_OK))
+    if (!status && (ft__plan_request_read(a.object, &asked, &err) != FT_OK ||
+                    ft__launch_check(a.ft, &a.scratch, &asked, &err) != FT_OK))
         status = cli_asker_fail(&a, &err);
+    watch(&asked, &progress);
+    if (!status && ft__plan_of(a.ft, &a.scratch, &asked, p, &err) != FT_OK) status = cli_asker_fail(&a, &err);
+    cli_progress_end(&progress);
     if (!status) status = print(&a, p);
     ft__plan_free(p);
     free(p);

@@ -19,8 +19,9 @@ OFFLOAD = {"optimizer": "FT_OFFLOAD_OPTIMIZER", "optimizer_nvme": "FT_OFFLOAD_OP
            "paged_optimizer": "FT_OFFLOAD_PAGED_OPTIMIZER", "activations": "FT_OFFLOAD_ACTIVATIONS", "parameters": "FT_OFFLOAD_PARAMETERS"}
 CONTEXT = {"ring": "FT_CONTEXT_RING", "ulysses": "FT_CONTEXT_ULYSSES", "gather": "FT_CONTEXT_GATHER", "pytorch": "FT_CONTEXT_PYTORCH"}
 SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data")
+USUAL = {"": "FT_USUAL_FOR_NONE", "language_models": "FT_USUAL_FOR_LANGUAGE_MODELS", "others": "FT_USUAL_FOR_OTHERS"}
 HEAD = {"name", "title", "date", "like", "sources"}
-RULES = {"stack", "execution", "zero", "schedules", "recompute", "runs", "files", "offload", "cp_kinds", *SWITCHES}
+RULES = {"stack", "execution", "usual_for", "zero", "schedules", "recompute", "runs", "files", "offload", "cp_kinds", *SWITCHES}
 
 
 def mask(values: list, words: dict[str, str] | None = None) -> str:
@@ -35,14 +36,17 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
             sys.exit(f"{folder / name}.json: a title, a date and the file's own name are needed")
         if own - RULES or own ^ set(said.get("sources", {})):
             sys.exit(f"{folder / name}.json: rules and sources differ: {sorted((own - RULES) | (own ^ set(said['sources'])))}")
-    return {name: {**read.get(said.get("like", ""), {}), **said} for name, said in read.items()}
+    usual = [said["usual_for"] for said in read.values() if said.get("usual_for")]
+    if sorted(usual) != sorted(word for word in USUAL if word):
+        sys.exit(f"{folder}: one framework is usual for each of {sorted(word for word in USUAL if word)}, got {sorted(usual)}")
+    return {name: {**read.get(said.get("like", ""), {}), "usual_for": "", **said} for name, said in read.items()}
 
 
 def offloads(said: dict) -> str:
     """What may lie on the host: one row a rule."""
     rows = [f"    {{.what = {mask(rule['what'], OFFLOAD)}, .zero = {mask(rule['zero'])}, .recompute = {mask(rule['recompute'], RECOMPUTE)},"
             f" .pipelines = {str(rule['pipelines']).lower()}, .tried = {str(rule['tried']).lower()}}},\n" for rule in said["offload"]]
-    return f"static const ft_offload_rule offload_{said['name']}[] = {{\n{''.join(rows)}}};\n"
+    return f"static const ft_offload_rule offload_{said['name']}[] = {{\n{''.join(rows)}}};\n" if rows else ""
 
 
 def entry(said: dict) -> str:
@@ -54,7 +58,8 @@ def entry(said: dict) -> str:
               f".schedules = {mask(said['schedules'], SCHEDULES)}", f".recompute = {mask(said['recompute'], RECOMPUTE)}",
               f".cp_kinds = {mask(said.get('cp_kinds', []), CONTEXT) or 0}",
               *(f".{key} = {str(bool(said.get(key, False))).lower()}" for key in SWITCHES),
-              f".offload = offload_{said['name']}, .offload_count = {len(said['offload'])}"]
+              f".usual_for = {USUAL[said['usual_for']]}",
+              f".offload = {'offload_' + said['name'] if said['offload'] else 'NULL'}, .offload_count = {len(said['offload'])}"]
     return "    {" + ",\n     ".join(fields) + "},\n"
 
 

@@ -89,7 +89,7 @@ static ft_status answer_plan(const ft_context *ft, ft_scratch *scratch, const js
     ft_plan *found = calloc(1, sizeof *found); /* some KiB */
     if (!found) return ft__no_memory(err);
     ft_status status = ft__plan_request_read(document, &r, err);
-    if (status == FT_OK) status = ft__launch_check(&r, err);
+    if (status == FT_OK) status = ft__launch_check(ft, scratch, &r, err);
     if (status == FT_OK) status = ft__plan_of(ft, scratch, &r, found, err);
     if (status == FT_OK) ft__answer_plan(out, id, found);
     ft__plan_free(found);

@@ -81,6 +81,8 @@ static ft_status settle(ft_fleet_bench *b, ft_way *w, ft_error *err)
     return FT_OK;
 }
 
+static const double ENGINES_PART = 0.5; /* of a search: engines by themselves, before several of them */
+
 enum { STEPS = 8 }; /* numbers of engines change by an eighth at once */
 
 /* -- how many of them -------------------------------------------------------------------------- */
@@ -163,6 +165,10 @@ static ft_status behind_router(ft_fleet_bench *b, ft_error *err)
     for (size_t i = 0; i < f->count; i++) {
         ft_way *w = &f->ways[i];
         if (w->lost != FT_FLEET_STANDS) continue;
+        const ft_plan_request *r = f->asked;
+        if (r->progress)
+            r->progress(r->watcher, "several engines",
+                        ENGINES_PART + (1 - ENGINES_PART) * (double)i / (double)f->count);
         if (f->goal == FT_FLEET_GPUS)
             FT_TRY(fewest(b, w, f->rate, err));
         else
@@ -287,6 +293,7 @@ ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_
     bool whole = false; /* something fits without stages */
     for (size_t i = 0; status == FT_OK && i < count; i++) {
         ft_way w = {.layout = layouts[i]};
+        if (r->progress) r->progress(r->watcher, "one engine", ENGINES_PART * (double)i / (double)count);
         if (w.layout.pp > 1 && whole && !r->pp.count) continue;
         status = together(&b, &w, err);
         if (status == FT_OK) status = add(out, &w, err);

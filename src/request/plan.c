@@ -181,7 +181,7 @@ static ft_status needed(const ft_said *said, ft_key_id id, const char *what, ft_
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err)
 {
     ft_said said;
-    *out = (ft_plan_request){.framework = "megatron"};
+    *out = (ft_plan_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_PLAN, &out->base, &said, err));
     if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("train"))) return ft__no_memory(err);
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, "how many there are, as 64", err));

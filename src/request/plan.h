@@ -18,7 +18,7 @@ typedef enum ft_plan_goal { FT_GOAL_TIME, FT_GOAL_MEMORY, FT_GOAL_ENERGY, FT_GOA
 typedef struct ft_plan_request {
     json_t *base;          /* a training step without degrees, micro-batch and recomputation */
     json_t *typed;         /* `search` as a command line says it, read; NULL: it was an object, or left out */
-    const char *framework; /* Megatron's where none is named */
+    const char *framework; /* NULL: the one of the stack, or the usual one (search/usual.c) */
     int64_t gpus, global;
     ft_plan_set tp, pp, vpp, cp, ep, etp, zero, batch;
     unsigned recompute, schedules;                                       /* bits; 0: the framework's */
@@ -30,6 +30,9 @@ typedef struct ft_plan_request {
     bool by_gpus;                           /* the best of fewer and of more GPUs, too */
     const char *emit[FT_PLAN_MOST_EMITTED]; /* launch files to write */
     size_t emit_count;
+    /* Told, by any thread, what is looked at and how much of the whole is done; NULL: nobody. */
+    void (*progress)(void *watcher, const char *what, double done);
+    void *watcher;
 } ft_plan_request;
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err);
 /* `"task": "plan_serve"`: how requests should be served. Keys of `serve` are left in the base; of what is searched it

@@ -10,8 +10,9 @@ ft_status ft__plan_by_gpus(const ft_context *ft, ft_scratch *scratch, const ft_p
     static const struct {
         int64_t times, of;
     } parts[] = {{1, 8}, {1, 4}, {1, 2}, {1, 1}, {2, 1}};
+    enum { COUNT = sizeof parts / sizeof *parts };
     double fastest = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    for (size_t i = 0; i < COUNT; i++) {
         if (r->gpus % parts[i].of || r->gpus > FT_MOST_RANKS / parts[i].times) continue;
         ft_plan_of_gpus *at = &out->by_gpus[out->by_gpus_count++];
         ft_plan_request tried = *r;
@@ -19,6 +20,8 @@ ft_status ft__plan_by_gpus(const ft_context *ft, ft_scratch *scratch, const ft_p
         ft_error said = {0};
         at->gpus = tried.gpus = r->gpus / parts[i].of * parts[i].times;
         tried.top = 1;
+        tried.progress = NULL;
+        if (r->progress) r->progress(r->watcher, "other numbers of GPUs", (double)i / COUNT);
         ft_status status = ft__plan_best(ft, scratch, &tried, &trial, &said);
         at->fits = status == FT_OK && trial.plan_count > 0;
         if (at->fits) at->best = trial.plans[0];

@@ -88,6 +88,7 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
         const ft_search *s = &plan->search;
         c->nodes = (c->gpus + s->cluster.gpus_per_node - 1) / s->cluster.gpus_per_node;
         out->tokens_per_step = (double)request.global * (double)s->request.work.seq;
+        out->samples = ft__counts_samples(s->request.arch);
         out->steps = ceil(r->tokens / out->tokens_per_step);
         snprintf(c->gpu, sizeof c->gpu, "%s", s->request.device->name);
         find_price(ft, r, s->cluster.gpus_per_node, gpu, c);

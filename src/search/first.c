@@ -21,20 +21,7 @@ static bool wanted(const json_t *document)
     return true;
 }
 
-/* The framework that runs on a named stack; Megatron's layouts where none was named. NULL: nobody's. */
-static const char *framework_of(const json_t *document)
-{
-    const json_t *said = ft__key_get(document, FT_KEY_ID_STACK);
-    const char *stack = json_string_value(said);
-    for (size_t i = 0; stack && i < ft__framework_count; i++)
-        if (!strcmp(ft__frameworks[i].name, stack) ||
-            (ft__frameworks[i].stack && !strcmp(ft__frameworks[i].stack, stack)))
-            return ft__frameworks[i].name;
-    return said ? NULL : "megatron";
-}
-
-static ft_status plan_of(const json_t *document, const ft_model_request *read, const char *framework, json_t **out,
-                         ft_error *err)
+static ft_status plan_of(const json_t *document, const ft_model_request *read, json_t **out, ft_error *err)
 {
     const ft_parallel *p = &read->parallel;
     int64_t gpus = p->dp * p->tp * p->pp * p->cp;
@@ -48,7 +35,6 @@ static ft_status plan_of(const json_t *document, const ft_model_request *read, c
     bool fine = asked && parallel && ft__key_set(asked, FT_KEY_ID_TASK, json_string("plan")) &&
                 ft__key_set(asked, FT_KEY_ID_PLAN_GPUS, json_integer(gpus)) &&
                 ft__key_set(asked, FT_KEY_ID_PLAN_GLOBAL, json_integer(global)) &&
-                ft__key_set(asked, FT_KEY_ID_FRAMEWORK, json_string(framework)) &&
                 ft__key_set(asked, FT_KEY_ID_PLAN_TOP, json_integer(1));
     if (fine && json_object_size(parallel) > 0)
         fine = ft__key_set(asked, FT_KEY_ID_PARALLEL, json_incref(parallel));
@@ -65,12 +51,13 @@ ft_status ft__plan_first(const ft_context *ft, ft_scratch *scratch, const json_t
     ft_plan_request request = {0};
     json_t *asked = NULL;
     *out = (ft_planned){0};
-    const char *framework = wanted(document) ? framework_of(document) : NULL;
-    if (!framework) return FT_OK;
+    const json_t *stack = ft__key_get(document, FT_KEY_ID_STACK);
+    if (!wanted(document) || (stack && !(json_is_string(stack) && ft__framework_of_stack(json_string_value(stack)))))
+        return FT_OK; /* a stack that is no framework's has nobody who lays out */
     FT_TRY(ft__model_request_of(ft, scratch, document, &read, err));
     if (read.ask != FT_ASK_TRAIN || read.parallel.dp < 2 || read.arch->design != FT_DECODER_ONLY) return FT_OK;
     ft_plan plan = {0};
-    ft_status status = plan_of(document, &read, framework, &asked, err);
+    ft_status status = plan_of(document, &read, &asked, err);
     if (status == FT_OK) status = ft__plan_request_read(asked, &request, err);
     if (status == FT_OK) status = ft__plan_best(ft, scratch, &request, &plan, err);
     if (status == FT_OK) {

@@ -14,6 +14,9 @@ typedef struct ft_offload_rule {
     bool tried;         /* by a search that may; the others are there to be asked for */
 } ft_offload_rule;
 
+/* Of which models it is asked for where nobody names a framework. */
+typedef enum ft_usual_for { FT_USUAL_FOR_NONE, FT_USUAL_FOR_LANGUAGE_MODELS, FT_USUAL_FOR_OTHERS } ft_usual_for;
+
 typedef struct ft_framework {
     const char *name, *title;
     const char *stack;        /* its stack; NULL: the execution's usual one */
@@ -30,12 +33,15 @@ typedef struct ft_framework {
     unsigned cp_kinds;        /* bits of ft_context_kind: how context ranks can exchange, beyond its own way */
     bool folds_experts;       /* experts may be whole beside tensor ranks */
     bool only_data;           /* data ranks alone */
+    ft_usual_for usual_for;
     const ft_offload_rule *offload;
     size_t offload_count;
 } ft_framework;
 
 extern const size_t ft__framework_count;
 extern const ft_framework ft__frameworks[];
+/* Of which a stack is the own one; NULL: nobody's. */
+const ft_framework *ft__framework_of_stack(const char *stack);
 /* FT_E_NAME with the nearest name where there is none. */
 ft_status ft__framework_find(const char *name, const ft_framework **out, ft_error *err);
 #endif

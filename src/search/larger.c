@@ -16,6 +16,8 @@ static bool fits_on(const ft_context *ft, ft_scratch *scratch, const ft_plan_req
     tried.goal = FT_GOAL_MEMORY;
     tried.top = 1;
     tried.exhaustive = false;
+    if (tried.progress) tried.progress(tried.watcher, "larger clusters", 1);
+    tried.progress = NULL;
     /* What holds least: one sequence at a time, everything run again, a stage in one piece. */
     if (!tried.batch.count) tried.batch = (ft_plan_set){.at = {1}, .count = 1};
     if (!tried.vpp.count) tried.vpp = (ft_plan_set){.at = {1}, .count = 1};

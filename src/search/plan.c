@@ -16,11 +16,26 @@
 #include "search/space_constants.h"
 
 /* Forecast at once, on however many cores: how many forecasts a proof took is part of the answer. */
-enum { WAVE = 16, PROBED_AT_ONCE = 8 };
+enum { WAVE = 16, PROBED_AT_ONCE = 8, USUAL_FORECASTS = 100 };
+
+/* How much of a search the cells are: two stages each, against the layouts that will be forecast, some hundred unless
+ * all of them are. */
+static double cells_part(const ft_search *s)
+{
+    double cells = 2 * (double)s->cell_count,
+           rest = s->asked->exhaustive ? (double)s->candidate_count : USUAL_FORECASTS;
+    return cells / (cells + rest);
+}
+
+static void tell(const ft_search *s, const char *what, double done)
+{
+    if (s->asked->progress) s->asked->progress(s->asked->watcher, what, done);
+}
 
 static ft_status probe(void *context, size_t i, ft_bench *bench, ft_error *err)
 {
     ft_search *s = context;
+    tell(s, "layers", cells_part(s) * (double)i / (double)s->cell_count);
     return s->cells[i].probed ? FT_OK : ft__plan_probe(s, &s->cells[i], bench, err);
 }
 
@@ -119,6 +134,14 @@ static void note(const ft_search *s, double *best, size_t top, const ft_candidat
         }
 }
 
+/* Of the layouts that may still be forecast, those whose turn has come. */
+static double share_done(const ft_search *s, size_t next, double worst)
+{
+    size_t end = s->candidate_count;
+    while (!s->asked->exhaustive && end > next && floor_of(s, &s->candidates[end - 1]) > worst) end--;
+    return end ? (double)next / (double)end : 1;
+}
+
 static ft_status search(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
 {
     size_t top = (size_t)s->asked->top, count = s->candidate_count, next = 0;
@@ -141,6 +164,8 @@ static ft_status search(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err
         FT_TRY(ft__crew_do(crew, w.count, 1, forecast, &w, err));
         for (size_t i = 0; i < w.count; i++) note(s, best, top, &s->candidates[w.at[i]]);
         out->forecasts += w.count;
+        double before = cells_part(s);
+        if (s->asked->progress) tell(s, "layouts", before + (1 - before) * share_done(s, next, best[top - 1]));
     }
     out->proven = true;
     return FT_OK;
@@ -153,7 +178,10 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
 {
     s->ft = ft;
     s->asked = r;
-    FT_TRY(ft__framework_find(r->framework, &s->framework, err));
+    if (r->framework)
+        FT_TRY(ft__framework_find(r->framework, &s->framework, err));
+    else
+        FT_TRY(ft__framework_usual(ft, scratch, r->base, &s->framework, err));
     json_t *base = r->base;
     bool named = ft__key_get(base, FT_KEY_ID_STACK), runs = ft__key_get(base, FT_KEY_ID_EXECUTION);
     if (!named && s->framework->stack && !ft__key_set(base, FT_KEY_ID_STACK, json_string(s->framework->stack)))

@@ -135,6 +135,9 @@ typedef struct ft_plan {
     ft_arena *arena;
 } ft_plan;
 
+/* The framework of a training step that names none: that of its stack, or the usual one for such models (usual.c). */
+ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const json_t *base, const ft_framework **out,
+                              ft_error *err);
 /* The best plan and nothing beside it. */
 ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,
                         ft_error *err);

@@ -32,8 +32,10 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
         if (strcmp(name, names[i]) != 0) continue;
         *out = &ft__launchers[i];
         if (serves(*out, f)) return FT_OK;
-        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; its own is%.*s", name,
-                           f->name, (int)strlen(f->files) - 1, f->files);
+        bool own = strspn(f->files, " ") < strlen(f->files);
+        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; %s%.*s", name, f->name,
+                           own ? "its own is" : "torchrun, srun and mpirun do", own ? (int)strlen(f->files) - 1 : 0,
+                           f->files);
     }
     const char *near = ft__nearest(name, names, ft__launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
@@ -45,11 +47,14 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
                       name);
 }
 
-ft_status ft__launch_check(const ft_plan_request *r, ft_error *err)
+ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err)
 {
     const ft_framework *f;
     const ft_launcher *ignored;
-    FT_TRY(ft__framework_find(r->framework, &f, err));
+    if (r->emit_count && r->framework)
+        FT_TRY(ft__framework_find(r->framework, &f, err));
+    else if (r->emit_count)
+        FT_TRY(ft__framework_usual(ft, scratch, r->base, &f, err));
     for (size_t i = 0; i < r->emit_count; i++) FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));
     return FT_OK;
 }

@@ -23,7 +23,7 @@ extern const size_t ft__launcher_count;
 /* FT_E_NAME with the nearest where there is none; FT_E_RANGE where it is another framework's. */
 ft_status ft__launcher_find(const char *name, const ft_framework *framework, const ft_launcher **out, ft_error *err);
 /* Everything that a request asks for, before its search begins. */
-ft_status ft__launch_check(const ft_plan_request *r, ft_error *err);
+ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err);
 ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 
 /* Layers whose activations leave for the host: as named, or all but two at either end. */

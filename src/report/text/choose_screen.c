@@ -45,6 +45,15 @@ static void add_span(ft_text *out, const ft_style *style, const ft_span *s, void
 
 static void add_three(ft_text *out, double value) { ft__add_figure(out, value, 3); }
 
+/* Fine-tuning takes hours, or minutes. */
+static double unit_of_days(double days, const char **unit)
+{
+    const double day_h = 24, day_min = 1440;
+    if (days >= 1) return 1;
+    *unit = days * day_h >= 1 ? "hours" : "minutes";
+    return days * day_h >= 1 ? day_h : day_min;
+}
+
 static void title(ft_text *out, const ft_style *style, const char *model, const ft_chosen *c)
 {
     ft_text t = {0};
@@ -54,7 +63,7 @@ static void title(ft_text *out, const ft_style *style, const char *model, const 
     ft__ink_end(out, style);
     ft__text_add(out, "  ");
     add_count(out, c->asked->tokens);
-    ft__text_addf(out, " tokens, %.0f steps of ", c->steps);
+    ft__text_addf(out, " %s, %.0f steps of ", c->samples ? "samples" : "tokens", c->steps);
     add_count(out, c->tokens_per_step);
     ft__text_add(out, "\n");
     const ft_failures *f = &c->asked->failures;
@@ -109,9 +118,12 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
     ft__line(out, style, "chosen", &a, b.at);
     ft__text_empty(&a);
     ft__text_empty(&b);
-    ft__add_figure(&a, c->days.at, 3);
-    ft__text_add(&a, " days");
-    add_span(&b, style, &c->days, add_three);
+    const char *unit = "days";
+    double per_day = unit_of_days(c->days.at, &unit);
+    ft_span span = {c->days.at * per_day, c->days.low * per_day, c->days.high * per_day};
+    ft__add_figure(&a, span.at, 3);
+    ft__text_addf(&a, " %s", unit);
+    add_span(&b, style, &span, add_three);
     ft__text_add(&b, "; ");
     add_count(&b, c->gpu_hours);
     ft__text_add(&b, " GPU-hours");
@@ -120,8 +132,8 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
     ft__text_empty(&a);
     ft__text_empty(&b);
     ft__add_si(&a, c->kwh * 1e3, "Wh");
-    ft__add_figure(&b, c->kg * 1e-3, 3);
-    ft__text_add(&b, " t of CO2; ");
+    ft__add_figure(&b, c->kg >= 1e3 ? c->kg * 1e-3 : c->kg, 3);
+    ft__text_addf(&b, " %s of CO2; ", c->kg >= 1e3 ? "t" : "kg");
     ft__add_figure(&b, c->energy.watts, 3);
     ft__text_add(&b, " W per GPU, ");
     ft__add_figure(&b, c->energy.node_watts, 3);
@@ -139,6 +151,33 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
     }
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
+}
+
+static void near_one(ft_text *out, const ft_style *style, const char *which, const ft_choice *c)
+{
+    ft__text_addf(out, "%s, %" PRId64 " %s %s, takes ", which, c->gpus, ft__times(style), c->gpu);
+    ft__add_figure(out, c->days.at, 3);
+    ft__text_add(out, " days and $ ");
+    add_usd(out, c->usd.at);
+}
+
+/* None keeps deadline and budget: what comes nearest to either. */
+static void nearest(ft_text *out, const ft_style *style, const ft_chosen *c)
+{
+    const ft_choice *quick = NULL, *cheap = NULL;
+    for (size_t i = 0; i < c->count; i++) {
+        const ft_choice *one = &c->choices[i];
+        if (one->lost != FT_LOST_DEADLINE && one->lost != FT_LOST_BUDGET) continue;
+        if (!quick || one->days.at < quick->days.at) quick = one;
+        if (!cheap || one->usd.at < cheap->usd.at) cheap = one;
+    }
+    if (!quick) return;
+    ft_text t = {0};
+    near_one(&t, style, quick == cheap ? "  The nearest" : "  The quickest", quick);
+    if (quick != cheap) near_one(&t, style, "; the cheapest", cheap);
+    ft__text_add(&t, ".");
+    ft__add_wrapped(out, style, t.at ? t.at : "");
+    ft__text_drop(&t, out);
 }
 
 static const char *loses(const ft_choice *c)
@@ -200,6 +239,7 @@ bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, c
         chosen_lines(out, style, &c->choices[c->best]);
     else
         ft__add_wrapped(out, style, "  None of these fits, has a price, and meets the deadline and the budget.");
+    if (c->best == c->count) nearest(out, style, c);
     if (c->best == c->count && c->least_gpus)
         ft__text_addf(out, "  %" PRId64 " %s %s are the smallest cluster that it fits on.\n", c->least_gpus,
                       ft__times(style), c->least_gpu);

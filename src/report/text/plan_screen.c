@@ -75,10 +75,10 @@ static void title(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__text_add_plain(out, s->request.device->title[0] ? s->request.device->title : s->request.device->name);
     ft__text_addf(out, ", %s\n", s->framework->title);
     ft_text t = {0};
-    ft__text_addf(&t,
-                  "%s, global batch %" PRId64 " %s %" PRId64 " tokens; %zu layouts, %zu too large, %zu forecast in ",
-                  s->request.dtype_name, s->asked->global, ft__times(style), s->request.work.seq, p->candidates,
-                  p->too_large, p->forecasts);
+    ft__text_addf(&t, "%s, global batch %" PRId64, s->request.dtype_name, s->asked->global);
+    if (!ft__counts_samples(s->request.arch))
+        ft__text_addf(&t, " %s %" PRId64 " tokens", ft__times(style), s->request.work.seq);
+    ft__text_addf(&t, "; %zu layouts, %zu too large, %zu forecast in ", p->candidates, p->too_large, p->forecasts);
     ft__add_figure(&t, p->search_ms * 1e-3, 2);
     ft__text_add(&t, " s");
     if (p->plan_count && p->proven)
