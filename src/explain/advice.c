@@ -58,7 +58,6 @@ static ft_status try_change(adviser *a, const ft_move *move, const ft_change *af
         .saves_ms = a->c->step->step_ms - scale * step->step_ms,
         .step_ms = step->step_ms,
         .memory_bytes = step->memory.peak_bytes - a->c->step->memory.peak_bytes,
-        .short_bytes = fmax(step->memory.reserved_bytes + step->memory.context_bytes - step->memory.capacity_bytes, 0),
         .verdict = step->memory.verdict,
         .fits = step->memory.fits,
         .exact = ft__move_exact(move, a->c->now)};

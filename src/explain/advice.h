@@ -23,7 +23,6 @@ typedef struct ft_advice {
     double saves_ms, low_ms, high_ms; /* of the step as asked, the work of as many samples; negative: it costs */
     double step_ms;                   /* of the changed request, whatever its batch */
     double memory_bytes;              /* peak, more or less than before */
-    double short_bytes;               /* it needs so much more than the GPU has; 0: it fits */
     int proposed;                     /* before which others: the simpler first */
     bool on_top;                      /* saves nothing alone: counted on top of those before it in the list */
     ft_fit verdict;                   /* of its memory */

@@ -150,9 +150,19 @@ static bool rehearsed(const ft_sweep *s, const ft_kept *k, double update, double
     return true;
 }
 
+/* A peak that needs no allocator to be judged: twice what there is, whose blocks none would ever see; or, where nothing
+ * but the verdict is asked, more than there is, for no allocator reserves less. Pages of an optimizer that find no room
+ * leave by what is reserved. */
+static bool settled(const ft_workload *work, const ft_device *device, double peak)
+{
+    const double capacity = ft__device_capacity(device);
+    if (peak > 2 * capacity) return true;
+    return work->verdict_alone && peak > capacity - ft__context_bytes(device) &&
+           !ft__offloads(work, FT_OFFLOAD_PAGED_OPTIMIZER);
+}
+
 /* What the allocator reserves: steps are put through it. Blocks of FSDP belong to several streams, and what decoding
- * finds cached is older than its step: there high-water marks of sizes stand for the cache; and where a step needs
- * twice what there is, whose blocks no allocator would ever see. */
+ * finds cached is older than its step: there high-water marks of sizes stand for the cache. */
 static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device, double libraries, double update,
                     ft_memo *memo, ft_memory *out)
 {
@@ -164,8 +174,7 @@ static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device
         cached += s->most_gradients - s->peak.gradients;
         most += s->peak.gradients;
     }
-    const bool hopeless = out->peak_bytes > 2 * ft__device_capacity(device);
-    if (!decoding && !s->share->fsdp && !work->peak_alone && !hopeless) {
+    if (!decoding && !s->share->fsdp && !work->peak_alone && !settled(work, device, out->peak_bytes)) {
         const double handle = ft__library_workspace(device, false);
         if (!rehearsed(s, k, update, handle, expandable, memo, &beyond)) return false;
         out->reserved_bytes = out->peak_bytes + cached + beyond;

@@ -280,7 +280,7 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     shares_of_step(end, out->comm_exposed_ms, out);
     rates(r, stages, slow, out);
     out->memory.remedy = "";
-    if (out->memory.verdict != FT_FIT_YES && !r->no_remedy)
+    if (out->memory.verdict != FT_FIT_YES && !r->no_remedy && !r->work->verdict_alone)
         FT_TRY(ft__ranks_remedy(r, &stages[worst], &out->memory.remedy, err));
     if (details)
         *details = (ft_ranked){.stages = stages, .stage_count = p->pp, .gather_received_ms = gathered, .pipe = pipe};

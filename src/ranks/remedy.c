@@ -181,8 +181,10 @@ static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *
     bool cut = p->tp > 1 || p->pp > 1 || p->cp > 1 || p->ep > 1;
     if (ft__stack_check(w, p->zero, cut, p->sp && p->tp > 1, &ignored) != FT_OK) return FT_OK;
     ft_ranks other = *r;
+    ft_workload judged = *w;
+    judged.verdict_alone = true;
     other.parallel = p;
-    other.work = w;
+    other.work = &judged;
     ft_status status = ft__ranks_memory(&other, &m, &worst, &ignored);
     if (status == FT_E_MEMORY) return ft__no_memory(err);
     *out = status == FT_OK && m.verdict == FT_FIT_YES;

@@ -23,6 +23,7 @@ static ft_status forecast_changed(const ft_change *change, void *user, ft_refore
     ft_step_view view = {.quantile = o->quantile};
     r.arch = change->arch;
     r.work = change->work;
+    r.work.verdict_alone = true;
     r.parallel = change->parallel;
     r.device = change->device;
     r.loader = change->loader;

@@ -227,7 +227,9 @@ static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, 
         }
     ft__arena_reset(o->arena);
     FT_TRY(ft__model_graph(o->request->arch, work, o->arena, &g, err));
-    FT_TRY(ft__step_memory_again(g, work, o->request->device, o->memo, out, err));
+    ft_workload judged = *work;
+    judged.verdict_alone = true;
+    FT_TRY(ft__step_memory_again(g, &judged, o->request->device, o->memo, out, err));
     o->work[o->count % REMEMBERED_TRIALS] = *work;
     o->memory[o->count++ % REMEMBERED_TRIALS] = *out;
     return FT_OK;

@@ -301,6 +301,36 @@ static void what_was_asked_before_decides_nothing(void **state)
     ft__arena_free(arena);
 }
 
+/* Who asks for the verdict alone is spared the allocator where the peak says it all, and gets the same one. */
+static void a_verdict_alone_is_the_same_verdict(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    ft_device d = limit_device("h200_sxm");
+    int found[FT_FIT_COUNT] = {0}, spared = 0;
+    ft_workload whole = {.task = FT_TRAIN, .dtype = FT_BF16, .accumulate = 1, .optimizer = FT_ADAMW};
+    for (int paged = 0; paged < 2; paged++)
+        for (int64_t scale = 300; scale < 1200; scale += 150)
+            for (double gib = 1; gib < 200; gib *= 1.11) {
+                ft_graph *g = scaled_layers(arena, 24, scale);
+                ft_memory all, alone;
+                ft_error err;
+                d.memory_gib = gib;
+                whole.offload = paged ? 1u << FT_OFFLOAD_PAGED_OPTIMIZER : 0;
+                ft_workload judged = whole;
+                judged.verdict_alone = true;
+                assert_int_equal(ft__step_memory(g, &whole, &d, &all, &err), FT_OK);
+                assert_int_equal(ft__step_memory(g, &judged, &d, &alone, &err), FT_OK);
+                assert_true(all.verdict == alone.verdict && all.fits == alone.fits);
+                assert_true(all.peak_bytes == alone.peak_bytes && all.chance_fits == alone.chance_fits);
+                found[all.verdict]++;
+                spared += all.reserved_bytes > alone.reserved_bytes || all.reserved_bytes < alone.reserved_bytes;
+                ft__arena_reset(arena);
+            }
+    assert_true(found[FT_FIT_YES] && found[FT_FIT_TIGHT] && found[FT_FIT_NO] && spared);
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +340,7 @@ int main(void)
         cmocka_unit_test(optimizers_keep_what_the_literature_says),
         cmocka_unit_test(weights_are_counted_by_copies),
         cmocka_unit_test(a_cache_is_there_before_a_decode_step_and_grows_in_a_prefill),
+        cmocka_unit_test(a_verdict_alone_is_the_same_verdict),
         cmocka_unit_test(what_was_asked_before_decides_nothing),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
