@@ -78,8 +78,9 @@ def main() -> None:
     for path, sheet in sheets.items():
         text = path.read_bytes()
         title = literal(sheet["title"].encode()).strip()
-        parts.append(f'    {{"{path.stem}", {title},\n{literal(text)},\n        {len(text)}}},\n')
-    parts.append("    {0, 0, 0, 0},\n};\n\n")
+        maker = f"{VENDORS[sheet['vendor']]}, {int(sheet['year'])}"
+        parts.append(f'    {{"{path.stem}", {title},\n{literal(text)},\n        {len(text)}, {maker}}},\n')
+    parts.append("    {0, 0, 0, 0, FT_VENDOR_NVIDIA, 0},\n};\n\n")
     parts.append(table("ft__embedded_alias", "ft__embedded_aliases", "ft__embedded_alias_count", aliases(sheets), "{0, 0}"))
     parts.append("\n")
     parts.append(table("ft__embedded_kin", "ft__embedded_kin", "ft__embedded_kin_count", kin(sheets), "{0, 0, 0, 0, FT_VENDOR_NVIDIA}"))

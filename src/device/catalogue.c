@@ -35,6 +35,13 @@ const char *ft__catalogue_json(size_t index, size_t *length)
     return ft__embedded_devices[index].text;
 }
 
+bool ft__catalogue_follows(size_t index, const ft_device *d)
+{
+    if (index >= ft__embedded_device_count) return false;
+    const struct ft__embedded_file *file = &ft__embedded_devices[index];
+    return file->vendor == d->vendor && file->year >= d->year && strcmp(file->name, d->name) != 0;
+}
+
 bool ft__is_path(const char *name_or_path)
 {
     size_t length = strlen(name_or_path);

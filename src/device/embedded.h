@@ -1,5 +1,5 @@
 /* The device files of data/devices/, compiled in by scripts/embed_devices.py, sorted by name, and what must be known of
- * them without parsing all: their aliases, and which of them stand for others. */
+ * them without parsing all: makers, years, aliases, and which of them stand for others. */
 #ifndef FT_DEVICE_EMBEDDED_H
 #define FT_DEVICE_EMBEDDED_H
 #include <stddef.h>
@@ -11,6 +11,8 @@ struct ft__embedded_file {
     const char *title; /* "NVIDIA H100 SXM5 80 GB" */
     const char *text;  /* the file as it is, NUL-terminated */
     size_t length;     /* without the NUL */
+    ft_vendor vendor;  /* as the text has it */
+    int year;
 };
 
 extern const size_t ft__embedded_device_count;

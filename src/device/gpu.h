@@ -14,8 +14,10 @@ ft_status ft__device_read(const json_t *spec, const char *where, ft_device *out,
 /* The catalogue: compiled in from data/devices/. */
 size_t ft__catalogue_count(void);
 const char *ft__catalogue_name(size_t index);
-const char *ft__catalogue_title(size_t index);                                 /* both without reading the file */
-const char *ft__catalogue_json(size_t index, size_t *length);                  /* the file's text, sources included */
+const char *ft__catalogue_title(size_t index);                /* both without reading the file */
+const char *ft__catalogue_json(size_t index, size_t *length); /* the file's text, sources included */
+/* May it follow this GPU: another one of its maker that was not sold before it? Without reading the file. */
+bool ft__catalogue_follows(size_t index, const ft_device *d);
 ft_status ft__catalogue_find(const char *name, ft_device *out, ft_error *err); /* by name; nearest name in the error */
 
 /* A name or a path ("./my.json", anything with a slash or ending in .json). */

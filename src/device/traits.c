@@ -51,8 +51,6 @@ double ft__matrix_cap(const ft_device *device, ft_dtype dtype)
     return peak < own ? peak / own : 1;
 }
 
-bool ft__sold_before(const ft_device *a, const ft_device *b) { return a->year < b->year; }
-
 /* -- reading ----------------------------------------------------------------------------------- */
 
 static ft_status read_word(const json_t *object, const char *key, const char *const *words, const char *where, int *out,

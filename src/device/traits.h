@@ -26,8 +26,6 @@ static inline double ft__running_mhz(const ft_device *device)
 double ft__matrix_cap(const ft_device *device, ft_dtype dtype);
 /* Major number of NVIDIA's compute capability: 9 of sm_90; 0 of anybody else's. */
 int ft__compute_major(const ft_device *device);
-/* Whether `a` came to market before `b`. */
-bool ft__sold_before(const ft_device *a, const ft_device *b);
 
 /* Words of a spec file. */
 const char *ft__matrix_issue_name(ft_matrix_issue issue);

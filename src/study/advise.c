@@ -4,7 +4,7 @@
 
 #include "study/step.h"
 
-#include "device/traits.h"
+#include "device/gpu.h"
 #include "study/gpus_constants.h"
 
 typedef struct other_requests {
@@ -69,11 +69,10 @@ static ft_status other_gpus(const ft_context *ft, const ft_model_request *r, con
     double best[MOST_GPUS] = {0};
     *count = 0;
     for (size_t i = 0; i < ft__context_device_count(ft); i++) {
+        if (!ft__catalogue_follows(i, r->device)) continue;
         ft_device *d = ft__arena_alloc(arena, sizeof *d);
         if (!d) return ft__no_memory(err);
         if (ft__context_device_at(ft, i, d, err) != FT_OK) continue;
-        if (d->vendor != r->device->vendor || !strcmp(d->name, r->device->name)) continue;
-        if (ft__sold_before(d, r->device)) continue;
         if (step->ranks > 1 && d->link_gbps_per_direction < r->device->link_gbps_per_direction) continue;
         double faster = promise(step, r->device, d, r->work.dtype);
         if (faster < FT_K_GPUS_FASTER) continue;
