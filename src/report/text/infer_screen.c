@@ -112,25 +112,28 @@ static void offline_lines(ft_text *out, const ft_style *style, const ft_infer *r
     ft__text_drop(&b, out);
 }
 
-/* What a joule buys: of the smallest and of the largest batch that fits at the first length. */
-static void energy_line(ft_text *out, const ft_style *style, const ft_infer *r)
+/* What the GPUs draw and what a joule buys: of the smallest and of the largest batch that fits at the first length. */
+static void power_line(ft_text *out, const ft_style *style, const ft_infer *r)
 {
     const ft_infer_cell *cells = r->generates ? r->decode[0] : r->prefill[0];
-    const char *what = ft__counts_samples(r->title.arch) ? "samples" : "tokens";
-    ft_text a = {0}, b = {0};
     size_t last = r->batch_count;
     while (last > 0 && !(cells[last - 1].fits && cells[last - 1].energy.watts > 0)) last--;
     if (last == 0 || !cells[0].fits) return;
-    for (size_t i = 0; i<last; i += last> 1 ? last - 1 : 1) {
-        ft__text_addf(&a, "%s", i ? " to " : "");
-        ft__add_figure(&a, cells[i].tokens_per_s / (cells[i].energy.watts * (double)r->gpus), 3);
-        ft__text_addf(&b, "%s", i ? " to " : "");
-        ft__add_figure(&b, cells[i].energy.watts, 3);
+    const size_t ends[] = {0, last - 1}, count = last > 1 ? 2 : 1;
+    ft_text a = {0}, b = {0};
+    for (size_t k = 0; k < count; k++) {
+        const ft_infer_cell *cell = &cells[ends[k]];
+        if (k) ft__text_add(&a, " to ");
+        ft__add_figure(&a, cell->energy.watts, 3);
+        if (k) ft__text_add(&b, " to ");
+        ft__add_figure(&b, cell->tokens_per_s / (cell->energy.watts * (double)r->gpus), 3);
     }
-    ft__text_addf(&b, " W%s; %s%s per joule", r->gpus > 1 ? " per GPU" : "", r->generates ? "decoded " : "", what);
-    if (last > 1) ft__text_addf(&b, ", batch %" PRId64 " to %" PRId64, r->batches[0], r->batches[last - 1]);
+    ft__text_addf(&a, " W%s", r->gpus > 1 ? " per GPU" : "");
+    ft__text_addf(&b, " %s%s per joule", r->generates ? "decoded " : "",
+                  ft__counts_samples(r->title.arch) ? "samples" : "tokens");
+    if (count > 1) ft__text_addf(&b, ", batch %" PRId64 " to %" PRId64, r->batches[0], r->batches[last - 1]);
     if (r->offline.isl == 0) ft__text_add(out, "\n");
-    ft__line(out, style, "energy", &a, b.at);
+    ft__line(out, style, "power", &a, b.at);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
 }
@@ -211,7 +214,7 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_infer *r)
         printed = printed && grid(out, style, r, r->prefill, true, false);
     }
     offline_lines(out, style, r);
-    energy_line(out, style, r);
+    power_line(out, style, r);
     if (v->ranked && v->parallel->dp > 1)
         ft__text_addf(out, "\n  Batches and caches are those of one of %" PRId64 " data ranks; rates are of all.\n",
                       v->parallel->dp);
