@@ -100,6 +100,21 @@ static void prefixes_reach_from_micro_to_quetta(void **state)
     }
 }
 
+static void times_have_the_unit_that_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        double ms;
+        const char *text;
+    } cases[] = {{26725, "26.7 s"}, {9999, "9999 ms"}, {1e4, "10.0 s"}, {12.34, "12.3 ms"},
+                 {1, "1.00 ms"},    {0.65, "650 µs"},  {0, "0 ms"},     {-0.0021, "-2.10 µs"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_text out = {0};
+        ft__add_ms(&out, cases[i].ms, 3);
+        same(&out, cases[i].text);
+    }
+}
+
 static void bars_fill_in_eighths(void **state)
 {
     (void)state;
@@ -231,6 +246,7 @@ int main(void)
         cmocka_unit_test(figures_keep_their_digits),
         cmocka_unit_test(changes_and_points_read_well),
         cmocka_unit_test(prefixes_reach_from_micro_to_quetta),
+        cmocka_unit_test(times_have_the_unit_that_fits),
         cmocka_unit_test(bars_fill_in_eighths),
         cmocka_unit_test(ink_takes_no_room_and_can_be_off),
         cmocka_unit_test(hostile_names_are_made_harmless),

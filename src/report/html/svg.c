@@ -278,6 +278,15 @@ void ft__svg_ruler_x(ft_text *out, const ft_ruler *r, double top, double bottom,
     ft__svg_ruler_x_at(out, r, top, bottom, name, ticks, (size_t)count);
 }
 
+void ft__svg_ruler_time(ft_text *out, const ft_ruler *r, double top, double bottom)
+{
+    double unit = r->high >= 1e4 ? 1e3 : r->high < 1 ? 1e-3 : 1;
+    ft_ruler in = *r;
+    in.low /= unit;
+    in.high /= unit;
+    ft__svg_ruler_x(out, &in, top, bottom, unit > 1 ? "s" : unit < 1 ? "µs" : "ms");
+}
+
 void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right, const char *name)
 {
     double ticks[FT_TICKS], high = fabs(r->to - r->from), top = fmin(r->from, r->to);

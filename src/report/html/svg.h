@@ -59,6 +59,8 @@ enum { FT_TICKS = 24 };
 int ft__ruler_ticks(const ft_ruler *r, int most, double ticks[FT_TICKS]);
 /* Ruler below a plot, or to its left, with grid lines across it and the name at its end. */
 void ft__svg_ruler_x(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name);
+/* Of milliseconds, written in seconds where there are more than ten thousand, in microseconds where not one. */
+void ft__svg_ruler_time(ft_text *out, const ft_ruler *r, double top, double bottom);
 void ft__svg_ruler_x_at(ft_text *out, const ft_ruler *r, double top, double bottom, const char *name,
                         const double *ticks, size_t count); /* labels that would overlap are left out */
 void ft__svg_ruler_y(ft_text *out, const ft_ruler *r, double left, double right, const char *name);

@@ -19,8 +19,12 @@ static void part_title(ft_text *out, ft_text *t, const char *label, const char *
 {
     ft__markup_again(out, t);
     ft__text_addf(t, part ? "%s, %s: " : "%s: ", label, part);
-    ft__add_figure(t, value, 3);
-    ft__text_addf(t, " %s", unit);
+    if (!strcmp(unit, "ms"))
+        ft__add_ms(t, value, 3);
+    else {
+        ft__add_figure(t, value, 3);
+        ft__text_addf(t, " %s", unit);
+    }
     if (!(sum > 0)) return;
     ft__text_add(t, " (");
     ft__add_percent(t, value / sum);

@@ -72,10 +72,16 @@ static void add_band(ft_text *out, const ft_curve *v, const ft_ruler *x, const f
 {
     if (!v->low || !v->high || v->count < 2) return;
     ft__text_addf(out, "<polygon class=\"band p%zu\" points=\"", number);
-    for (size_t i = 0; i < v->count; i++)
-        ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->high[i]));
-    for (size_t i = v->count; i-- > 0;)
-        ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i]), ft__ruler_at(y, v->low[i]));
+    for (size_t i = 0; i < v->count; i++) { /* stairs have the interval of each step over its whole width */
+        double high = ft__ruler_at(y, v->high[i]);
+        if (v->steps && i) ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i - 1]), high);
+        ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i]), high);
+    }
+    for (size_t i = v->count; i-- > 0;) {
+        double low = ft__ruler_at(y, v->low[i]);
+        ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i]), low);
+        if (v->steps && i) ft__text_addf(out, "%.1f,%.1f ", ft__ruler_at(x, v->x[i - 1]), low);
+    }
     ft__text_add(out, "\"/>\n");
 }
 

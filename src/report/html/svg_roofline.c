@@ -75,10 +75,14 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
         double yv = ft__ruler_at(&p->y, roof->vector_tflops);
         double xv = ft__ruler_at(&p->x, roof->vector_tflops * 1e3 / roof->gbps);
         ft__svg_line(out, xv, yv, p->x.to, yv, "roof low");
-        ft__markup_again(out, &t);
-        ft__add_figure(&t, roof->vector_tflops, 3);
-        ft__text_add(&t, f->narrow ? " vector" : " TFLOP/s, vector units in fp32");
-        bool room = t.at && xv + 10 + ft__svg_label_width(t.at) <= p->x.to;
+        static const char *const words[] = {" TFLOP/s, vector units in fp32", " TFLOP/s, vectors", " vector"};
+        bool room = false;
+        for (int i = f->narrow ? 2 : 0; i < 3 && !room; i++) { /* as many as end before the slanted roof does */
+            ft__markup_again(out, &t);
+            ft__add_figure(&t, roof->vector_tflops, 3);
+            ft__text_add(&t, words[i]);
+            room = t.at && xv + 10 + ft__svg_label_width(t.at) <= p->x.to;
+        }
         if (t.at) ft__svg_label(out, room ? xv + 10 : p->x.to, yv + 15, room ? FT_START : FT_END, "dim halo", t.at);
     }
     ft__markup_again(out, &t);

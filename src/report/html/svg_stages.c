@@ -70,7 +70,7 @@ bool ft__svg_stages(ft_text *out, const ft_frame *f, const ft_step_view *v)
              (long long)stages);
     ft__svg_open(out, f, "stages", bottom + 42, "Pipeline", desc);
     ft__svg_keys(out, f, 0, 0, keys, split ? 3 : 2);
-    ft__svg_ruler_x(out, &x, top, bottom, "ms");
+    ft__svg_ruler_time(out, &x, top, bottom);
     for (int64_t i = 0; i < shown; i++) {
         int64_t s = i < front ? i : stages - shown + i;
         double y = top + (height + 4) * (double)i;

@@ -26,8 +26,8 @@ const ft_verdicts *ft__view_verdicts(const ft_step_view *v)
 static const char *remark(const ft_step_view *v, double ms, double flops)
 {
     ft_text t = {.cap = 256};
-    ft__add_figure(&t, ms, 3);
-    ft__text_add(&t, " ms, ");
+    ft__add_ms(&t, ms, 3);
+    ft__text_add(&t, ", ");
     ft__add_percent(&t, v->step->step_ms > 0 ? ms / v->step->step_ms : 0);
     if (flops > 0 && ms > 0) {
         ft__text_add(&t, ", ");

@@ -311,7 +311,7 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
         "Passes, layers, kernels, exchanges and the host of one GPU over one step; kernels are coloured by what "
         "holds them. The tables of phases and layers have the figures.");
     ft__svg_keys(out, f, 0, 0, ft__bound_keys, v->ranked ? 4 : 3);
-    ft__svg_ruler_x(out, &t.x, top, y, "ms");
+    ft__svg_ruler_time(out, &t.x, top, y);
     for (int i = 0; i < FT_ROW_COUNT; i++) {
         const ft_band *r = &t.row[i];
         if (!r->used) continue;

@@ -109,6 +109,14 @@ void ft__add_si(ft_text *out, double value, const char *unit)
     ft__text_addf(out, " %s%s", prefixes[i].prefix, unit);
 }
 
+void ft__add_ms(ft_text *out, double ms, int digits)
+{
+    double size = fabs(ms);
+    bool seconds = size >= 1e4, micro = size > 0 && size < 1;
+    ft__add_figure(out, seconds ? ms / 1e3 : micro ? ms * 1e3 : ms, digits);
+    ft__text_add(out, seconds ? " s" : micro ? " µs" : " ms");
+}
+
 void ft__add_percent(ft_text *out, double share)
 {
     if (!isfinite(share))

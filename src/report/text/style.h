@@ -29,6 +29,8 @@ void ft__add_bar(ft_text *out, const ft_style *style, double share, int cells);
 void ft__add_figure(ft_text *out, double value, int digits);
 /* With an SI prefix from micro to quetta: 137.4 GFLOP. */
 void ft__add_si(ft_text *out, double value, const char *unit);
+/* A time in the unit that fits it: 12.3 ms, 650 µs, 26.7 s from ten seconds on. */
+void ft__add_ms(ft_text *out, double ms, int digits);
 /* 12.3 %, never -0.0 %. */
 void ft__add_percent(ft_text *out, double share);
 /* +12.3 %, -0.5 %, 0.0 %: a change. */
