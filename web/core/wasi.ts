@@ -1,10 +1,11 @@
 // wasi.ts: what the library asks of a system, answered from memory.
 //
 // The library computes; of WASI (preview 1) it needs files that a user dropped on the page, and little else: it reads no
-// environment and no random numbers, asks the clock only how long a search took, and prints nothing. Files live in a map by path; there is one folder, '/',
+// environment and no random numbers, asks the clock how long a search took and how old prices are, and prints nothing. Files live in a map by path; there is one folder, '/',
 // open from the start. What is not here answers ENOSYS, which the library reports as a file that cannot be read.
 
 const OK = 0;
+const REALTIME = 0; // of the clocks
 const BADF = 8;
 const INVAL = 28;
 const NOENT = 44;
@@ -158,8 +159,9 @@ export class Wasi {
             this.view.setUint32(to, written, true);
             return OK;
         },
-        clock_time_get: (_clock: number, _precision: bigint, to: number) => {
-            this.view.setBigUint64(to, BigInt(Math.round(performance.now() * 1e6)), true);
+        clock_time_get: (clock: number, _precision: bigint, to: number) => {
+            const ms = clock === REALTIME ? Date.now() : performance.now();
+            this.view.setBigUint64(to, BigInt(Math.round(ms * 1e3)) * 1000n, true);
             return OK;
         },
         proc_exit: (status: number): never => {
