@@ -13,7 +13,7 @@ import { Card, Figure, Warnings, Wrong } from '../parts';
 import { read } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
-import { kernelRequest, opOf, ops, valueOf, word, type Size } from './kernel_sizes';
+import { kernelRequest, opOf, ops, passed, valueOf, word, type Size } from './kernel_sizes';
 
 export interface KernelAnswer {
     ok: true;
@@ -60,7 +60,7 @@ export function KernelForm(p: { is: Words; of: Catalogue }): JSX.Element {
                     is={is}
                     words={[['', 'bf16'], 'fp16', 'fp32', 'tf32', 'fp8', 'int8', 'fp4']}
                 />
-                {op !== 'moe' && op !== 'elementwise' && op !== 'conv2d' && (
+                {passed.has(op) && (
                     <Choice
                         name="Pass"
                         of="xpass"
@@ -209,7 +209,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                         {a.tile && (
                             <Figure
                                 name="tiles"
-                                value={a.tile}
+                                value={a.tile.replaceAll('x', ' × ')}
                                 remark={`${whole(a.tiles ?? 0)} of them${a.split_k && a.split_k > 1 ? `, k in ${a.split_k} parts` : ''}`}
                             />
                         )}
@@ -303,7 +303,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                     </div>
                 </div>
             )}
-            <Same request={asked.request} />
+            <Same request={asked.request} more={[['The staircase', sweep.request]]} />
         </>
     );
 }

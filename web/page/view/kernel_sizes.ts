@@ -41,8 +41,11 @@ export const ops: { [op: string]: readonly Size[] } = {
     layernorm: rows,
     softmax: rows,
     cross_entropy: rows,
-    elementwise: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
+    add: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
+    gelu: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
 };
+/** Those that have a backward pass of their own here. */
+export const passed: ReadonlySet<string> = new Set(['attention', 'gemm', 'rmsnorm', 'layernorm', 'softmax']);
 // Words of the state that are sizes of a kernel have an x before them: `batch` is a step's.
 export const word = (key: string): string => `x${key}`;
 export const opOf = (is: Words): string => (is['op'] && ops[is['op']] ? is['op'] : 'gemm');
@@ -58,6 +61,6 @@ export function kernelRequest(is: Words): Request {
     if (is['dtype']) out['dtype'] = is['dtype'].replace('amp_', '');
     for (const s of ops[op]!) out[s.key] = valueOf(is, s);
     if (op === 'attention') out['causal'] = is['xcausal'] !== 'false';
-    if (is['xpass'] && ['attention', 'gemm', 'rmsnorm', 'layernorm', 'softmax'].includes(op)) out['pass'] = is['xpass'];
+    if (is['xpass'] && passed.has(op)) out['pass'] = is['xpass'];
     return out;
 }
