@@ -14,7 +14,7 @@ export function Figure(p: {
     return (
         <div>
             <dt>{p.name}</dt>
-            <dd class={`big ${p.mood ?? ''}`}>
+            <dd class={`big ${p.mood ?? ''} ${p.value.length > 9 ? 'long' : ''}`}>
                 <span>{p.value}</span>
                 {p.unit && <small> {p.unit}</small>}
                 {p.delta}
@@ -63,7 +63,6 @@ export function Card(p: {
         <section class={`card ${p.wide ?? ''}`} ref={here} aria-labelledby={`h-${p.name}`} data-card={p.name}>
             <header>
                 <h2 id={`h-${p.name}`}>{p.title}</h2>
-                {p.note && <p {...(typeof p.note === 'string' ? { title: p.note } : {})}>{p.note}</p>}
                 <span class="tools">
                     {p.tools}
                     {p.picture !== false && (
@@ -94,6 +93,7 @@ export function Card(p: {
                         </button>
                     )}
                 </span>
+                {p.note && <p>{p.note}</p>}
             </header>
             {p.children}
         </section>

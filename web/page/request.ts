@@ -101,7 +101,6 @@ export function words(patch: Request): { [key: string]: string } {
 
 const quoted = (text: string): string => (/^[\w.,:/@=+-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);
 const flags: { [key: string]: string } = {
-    batch: 'micro-batch-size',
     global_batch: 'global-batch-size',
     power_cap_w: 'power-cap',
 };
@@ -122,9 +121,15 @@ function flag(key: string, v: unknown): string[] {
     return [name, quoted(typeof v === 'object' ? JSON.stringify(v) : String(v))];
 }
 
+function traceLine(of: Request): string {
+    const gpus = ((of['gpu'] ?? []) as string[]).flatMap((gpu) => ['--gpu', quoted(gpu)]);
+    return ['foretell', 'trace', quoted(String(of['file'])), ...gpus, '--json'].join(' ');
+}
+
 /** The command whose --json is the same answer; what no command asks goes through `batch`. */
 export function commandLine(of: Request): string {
     const task = String(of['task']);
+    if (task === 'trace') return traceLine(of);
     const plain = typeof of['gpu'] === 'string' && (typeof of['model'] === 'string' || task === 'kernel');
     const known = ['train', 'serve', 'plan', 'scale', 'kernel'].includes(task) && plain;
     if (!known || (task === 'plan' && (of['search'] || of['parallel'])))
@@ -142,6 +147,7 @@ export function commandLine(of: Request): string {
             for (const [axis, n] of Object.entries(v as Request)) out.push(...flag(axis, n));
         else out.push(...flag(key, v));
     }
+    if (of['advice']) out.push('--advice', 'few');
     if (of['detail'] && task === 'train') out.push('--detail', String(of['detail']));
     return [...out, '--json'].join(' ');
 }
@@ -163,15 +169,15 @@ const python = (v: unknown): string =>
 
 export function pythonCall(of: Request): string {
     const task = String(of['task']);
-    const name = ['train', 'serve', 'plan', 'scale', 'kernel', 'infer'].includes(task)
+    const name = ['train', 'serve', 'plan', 'scale', 'kernel', 'infer', 'trace'].includes(task)
         ? task
         : ['prefill', 'decode', 'forward'].includes(task)
           ? 'forecast'
           : '';
     if (!name) return `import foretell\nfor answer in foretell.batch([${python(of)}]):\n    print(answer)`;
-    const first = task === 'kernel' ? of['op'] : of['model'];
+    const first = of[task === 'kernel' ? 'op' : task === 'trace' ? 'file' : 'model'];
     const rest = Object.entries(of)
-        .filter(([k]) => !['task', 'model', 'op', 'id'].includes(k) || (name === 'forecast' && k === 'task'))
+        .filter(([k]) => !['task', 'model', 'op', 'file', 'id'].includes(k) || (name === 'forecast' && k === 'task'))
         .map(([k, v]) => `${k === 'pass' ? 'pass_' : k}=${python(v)}`);
     return `import foretell\nprint(foretell.${name}(${[python(first), ...rest].join(', ')}))`;
 }

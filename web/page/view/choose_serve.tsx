@@ -9,7 +9,7 @@ import { Curves } from '../chart/curves';
 import { Choice, doubling, Group, Slider, Text, type Words } from '../form/fields';
 import { dtypes } from '../form/step_form';
 import { ModelField } from '../form/subject';
-import { count, figure, ms, percent, whole } from '../format';
+import { count, figure, interval, ms, percent, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
 import { read, request } from '../request';
 import { Same } from '../same';
@@ -165,14 +165,14 @@ function Chosen(p: { best: Choosable }): JSX.Element {
                 <Figure
                     name="time to first token"
                     value={ms(best.ttft_ms)}
-                    remark={`${ms(best.ttft_low_ms ?? 0)}–${ms(best.ttft_high_ms ?? 0)}`}
+                    remark={interval(best.ttft_low_ms ?? 0, best.ttft_high_ms ?? 0, best.ttft_ms)}
                 />
             )}
             {best.tpot_ms !== undefined && (
                 <Figure
                     name="time per output token"
                     value={ms(best.tpot_ms)}
-                    remark={`${ms(best.tpot_low_ms ?? 0)}–${ms(best.tpot_high_ms ?? 0)}`}
+                    remark={interval(best.tpot_low_ms ?? 0, best.tpot_high_ms ?? 0, best.tpot_ms)}
                 />
             )}
             {best.slo_share !== undefined && <Figure name="keep the objectives" value={percent(best.slo_share)} />}

@@ -90,7 +90,7 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
     const steps = useAnswers<Step>(all);
     const c = all.length > 1 ? asked.answer : null;
     const rows = steps.answers
-        .map((s, i) => ({ s, i, name: i === all.length - 1 ? 'As set at the side' : `Kept ${i + 1}` }))
+        .map((s, i) => ({ s, i, name: i === all.length - 1 ? 'As set now' : `Kept ${i + 1}` }))
         .filter((r): r is { s: Step; i: number; name: string } => r.s.ok && r.i < all.length);
     const remove = (i: number): void =>
         change({ pins: kept.length > 1 ? JSON.stringify(kept.filter((_, k) => k !== i)) : '' });
@@ -141,19 +141,18 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                                     <th scope="col" class="n">
                                         Time
                                     </th>
-                                    <th scope="col" class="n">
-                                        Interval
-                                    </th>
-                                    <th scope="col" class="n">
-                                        Against the first
-                                    </th>
+                                    {all.length > 1 && (
+                                        <th scope="col" class="n">
+                                            Speed
+                                        </th>
+                                    )}
                                     <th scope="col" class="n">
                                         MFU
                                     </th>
                                     <th scope="col" class="n">
                                         Peak
                                     </th>
-                                    <th scope="col">Held back by</th>
+                                    <th scope="col">Held by</th>
                                     <th scope="col">
                                         <span class="offscreen">Remove</span>
                                     </th>
@@ -164,13 +163,17 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                                     <tr key={r.i}>
                                         <th scope="row">{r.name}</th>
                                         <td class="wrap">{names[r.i]}</td>
-                                        <td class="n">{ms(r.s.step_ms, 4)}</td>
-                                        <td class="n">{interval(r.s.low_ms, r.s.high_ms, r.s.step_ms)}</td>
                                         <td class="n">
-                                            {r.i && c?.answers[r.i]?.speedup
-                                                ? `× ${figure(c.answers[r.i]!.speedup!)}${c.answers[r.i]!.intervals_apart ? '' : ', intervals overlap'}`
-                                                : ''}
+                                            {ms(r.s.step_ms, 4)}
+                                            <small class="quiet under">
+                                                {interval(r.s.low_ms, r.s.high_ms, r.s.step_ms)}
+                                            </small>
                                         </td>
+                                        {all.length > 1 && (
+                                            <td class="n">
+                                                <Speed of={r.i ? c?.answers[r.i] : undefined} />
+                                            </td>
+                                        )}
                                         <td class="n">{percent(r.s.mfu, 3)}</td>
                                         <td class={`n ${r.s.memory.fits ? '' : 'bad'}`}>
                                             {gib(r.s.memory.peak_bytes)}
@@ -265,6 +268,17 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                 )}
             </div>
             <Same request={asked.request} />
+        </>
+    );
+}
+
+/** For the same work: a step of twice the samples may take twice as long. */
+function Speed(p: { of: Comparison['answers'][number] | undefined }): JSX.Element | null {
+    if (!p.of?.speedup) return null;
+    return (
+        <>
+            × {figure(p.of.speedup)}
+            {!p.of.intervals_apart && <small class="quiet under">intervals overlap</small>}
         </>
     );
 }

@@ -267,7 +267,7 @@ export function GpuView(p: { is: Words; of: Catalogue }): JSX.Element {
                     />
                 </Card>
             </div>
-            <Same request={here.request} />
+            <Same request={here.request} more={[['The sheet', sheet.request]]} />
         </>
     );
 }

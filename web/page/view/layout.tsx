@@ -137,7 +137,13 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
             )}
             {plan.error && <Wrong error={plan.error} />}
             {plan.answer && <PlanCards of={plan.answer} request={plan.request!} busy={plan.busy} apply={apply} />}
-            <Same request={asked.request} />
+            <Same
+                request={asked.request}
+                more={[
+                    ['The plan', plan.request],
+                    ['Scaling', scaling.request],
+                ]}
+            />
         </>
     );
 }

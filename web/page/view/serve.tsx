@@ -12,7 +12,7 @@ import { Card, Figure, Sortable, tableOf, Warnings, Wrong } from '../parts';
 import { read, request, value } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
-import { ServePlans } from './serve_plans';
+import { planServeRequest, ServePlans } from './serve_plans';
 import { at, Loads, timeColumns, timeRows, UnderLoad, type Serve } from './serve_charts';
 
 const keys = [
@@ -151,6 +151,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
     const here = Number(byRate ? load['rate'] : load['concurrency']);
     const loads = byRate ? [0.25, 0.5, 1, 2, 4, 8, 16, 32, 64, 128] : powers(1, Math.max(512, here));
     const sweep = useAnswers<Serve>(loads.map((n) => ({ ...base, [byRate ? 'rate' : 'concurrency']: n })));
+    const planned = p.of.tasks.has('plan_serve') ? planServeRequest(p.is, base) : null;
     const a = asked.answer;
     const points = sweep.answers
         .map((s, i) => [loads[i] ?? 0, s] as const)
@@ -230,11 +231,17 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
                             </Card>
                         )}
                         </div>
-                        {p.of.tasks.has('plan_serve') && <ServePlans is={p.is} base={base} />}
+                        {p.of.tasks.has('plan_serve') && <ServePlans request={planned} />}
                     </div>
                 </div>
             )}
-            <Same request={asked.request} />
+            <Same
+                request={asked.request}
+                more={[
+                    ['What to change', advised.request],
+                    ['The plan', planned],
+                ]}
+            />
         </>
     );
 }

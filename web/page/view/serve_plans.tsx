@@ -113,25 +113,24 @@ function apply(w: Way): void {
     });
 }
 
-export function ServePlans(p: { is: Words; base: Request }): JSX.Element {
-    const { is } = p,
-        byRate = is['load'] === 'rate',
-        { replicas: _r, parallel, max_num_seqs: _s, max_num_batched_tokens: _t, ...rest } = p.base;
-    const most = Number(is['gpus']) || 8 * (Number((parallel as Axes | undefined)?.['tp']) || 1);
-    const slo = rest['slo'] !== undefined;
-    const asked = useAnswer<ServePlan>(
-        slo
-            ? {
-                  ...rest,
-                  task: 'plan_serve',
-                  gpus: most,
-                  top: 5,
-                  ...(byRate ? { rate: value('rate', is['rate'] ?? '4') } : {}),
-                  ...(typeof rest['engine'] === 'string' ? { emit: [rest['engine']] } : {}),
-              }
-            : null,
-        true,
-    );
+/** The best ways to keep the objectives; null where none is given. */
+export function planServeRequest(is: Words, base: Request): Request | null {
+    const { replicas: _r, parallel, max_num_seqs: _s, max_num_batched_tokens: _t, ...rest } = base;
+    if (rest['slo'] === undefined) return null;
+    return {
+        ...rest,
+        task: 'plan_serve',
+        gpus: Number(is['gpus']) || 8 * (Number((parallel as Axes | undefined)?.['tp']) || 1),
+        top: 5,
+        ...(is['load'] === 'rate' ? { rate: value('rate', is['rate'] ?? '4') } : {}),
+        ...(typeof rest['engine'] === 'string' ? { emit: [rest['engine']] } : {}),
+    };
+}
+
+export function ServePlans(p: { request: Request | null }): JSX.Element {
+    const slo = p.request !== null,
+        most = Number(p.request?.['gpus'] ?? 0);
+    const asked = useAnswer<ServePlan>(p.request, true);
     const a = slo ? asked.answer : null;
     const columns: readonly Column<Way>[] = [
         ...servedColumns,

@@ -93,7 +93,7 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
                     <Cards a={a} base={base} advised={advised.answer} busy={advised.busy} apply={apply} />
                 </div>
             )}
-            <Same request={asked.request} />
+            <Same request={asked.request} more={[['What to change', advised.request]]} />
         </>
     );
 }

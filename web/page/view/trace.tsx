@@ -10,8 +10,9 @@ import { Bars } from '../chart/bars';
 import { Check, Group, type Words } from '../form/fields';
 import { GpuField, ServerFile } from '../form/subject';
 import { figure, interval, ms, percent, time, whole } from '../format';
-import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
+import { Card, Copy, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
 import { read } from '../request';
+import { Same } from '../same';
 
 interface Operator {
     name: string;
@@ -118,9 +119,36 @@ export function TraceView(p: { is: Words; of: Catalogue }): JSX.Element {
                     onChange={(e) => void take(e.currentTarget.files?.[0])}
                 />
             </div>
-            <Wrong error={wrong ?? (file.number ? asked.error : null)} />
+            <Wrong error={wrong ?? (file.number || there ? asked.error : null)} />
+            {!file.number && !there && <HowTo />}
             {a && <Report a={a} />}
+            {a && asked.request && (
+                <Same request={asked.request} shown={{ ...asked.request, file: there || file.name }} />
+            )}
         </div>
+    );
+}
+
+const recording = `from torch.profiler import profile
+
+with profile(record_shapes=True) as profiler:
+    for batch in batches:  # three steps are enough
+        train_step(batch)
+        profiler.step()
+profiler.export_chrome_trace("trace.json.gz")`;
+
+function HowTo(): JSX.Element {
+    return (
+        <section aria-label="How a trace is recorded" class="howto">
+            <p>
+                What held the steps, what the host did while the GPU waited, which operators take longer than they
+                should on that GPU, and how long the same run takes on another. A trace is recorded like this:
+            </p>
+            <pre tabIndex={0}>{recording}</pre>
+            <Copy text={() => recording} label="Copy: how a trace is recorded" plain={false}>
+                Copy
+            </Copy>
+        </section>
     );
 }
 
@@ -202,11 +230,11 @@ const gapColumns: readonly Column<NonNullable<Trace['gaps']>[number]>[] = [
     { name: 'Gap', key: 'ms', cell: (g) => ms(g.ms), by: (g) => g.ms, number: true },
     { name: 'At', key: 'at_ms', cell: (g) => ms(g.at_ms), by: (g) => g.at_ms, number: true },
     { name: 'Cause', key: 'cause', cell: (g) => g.cause, by: (g) => g.cause },
-    { name: 'The host', key: 'host', cell: (g) => g.host ?? '', by: (g) => g.host ?? '' },
-    { name: 'Then', key: 'next', cell: (g) => g.next ?? '', by: (g) => g.next ?? '' },
+    { name: 'The host', key: 'host', cell: (g) => g.host ?? '', by: (g) => g.host ?? '', wrap: true },
+    { name: 'Then', key: 'next', cell: (g) => g.next ?? '', by: (g) => g.next ?? '', wrap: true },
 ];
 const operatorColumns: readonly Column<Operator>[] = [
-    { name: 'Operator', key: 'name', cell: (o) => o.name, by: (o) => o.name },
+    { name: 'Operator', key: 'name', cell: (o) => o.name, by: (o) => o.name, wrap: true },
     { name: 'Calls', key: 'calls', cell: (o) => whole(o.calls), by: (o) => o.calls, number: true },
     { name: 'Measured', key: 'ms', cell: (o) => ms(o.ms), by: (o) => o.ms, number: true },
     {
