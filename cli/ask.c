@@ -129,6 +129,7 @@ void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *
 
 int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err)
 {
+    if (cli_has(args, OPT_JSON)) cli_answer_error(err);
     if (!strcmp(err->where, operand_key) || err->code == FT_E_NAME)
         err->where[0] = '\0';
     else
@@ -182,12 +183,7 @@ ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err)
 
 int cli_asker_fail(const cli_asker *a, ft_error *err)
 {
-    if (a->json) {
-        ft_text out = {0};
-        ft__answer_error(&out, NULL, err, 0);
-        ft__text_add(&out, "\n");
-        cli_print(&out);
-    }
+    if (a->json) cli_answer_error(err);
     cli_ask_name_flag(a->args, a->operand, err);
     return cli_fail(err);
 }

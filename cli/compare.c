@@ -28,16 +28,8 @@ static int print(const cli_args *args, const ft_comparison *c)
 static int fail(const cli_args *args, size_t count, ft_error *err)
 {
     bool alone = !strcmp(err->where, "answers") && count < 2;
-    int status = alone ? cli_usage(args->command, "one answer is compared with another; %s holds only one",
-                                   args->operands[0])
-                       : cli_fail(err);
-    if (status > 1 && cli_has(args, OPT_JSON) && !alone) {
-        ft_text out = {0};
-        ft__answer_error(&out, NULL, err, 0);
-        ft__text_add(&out, "\n");
-        cli_print(&out);
-    }
-    return status;
+    return alone ? cli_usage(args->command, "one answer is compared with another; %s holds only one", args->operands[0])
+                 : cli_fail(err);
 }
 
 int cli_compare(const cli_args *args)

@@ -60,6 +60,7 @@ static int run(int argc, char **argv)
     cli_args args;
     cli_config config = {0};
     int status = cli_parse(command, argc - 2, argv + 2, &args);
+    if (!status) cli_expect_json(cli_has(&args, OPT_JSON));
     bool told = !status && (cli_has(&args, OPT_HELP) || cli_has(&args, OPT_VERSION));
     if (!status && !told && cli_config_matters(command) && !cli_has(&args, OPT_NO_CONFIG)) {
         ft_error err = {0};

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "report/json/answer.h"
 #include "report/text/fold.h"
 
 static bool wants_colour(const cli_args *args)
@@ -43,8 +44,10 @@ bool cli_stderr_is_terminal(void)
 }
 
 static ft_text *captured;
+static bool expects_json; /* --json, and nothing was written yet */
 
 void cli_capture(ft_text *into) { captured = into; }
+void cli_expect_json(bool expected) { expects_json = expected; }
 
 int cli_write(const char *text, size_t length)
 {
@@ -52,6 +55,7 @@ int cli_write(const char *text, size_t length)
         ft__text_add_n(captured, text, length);
         return captured->failed ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
     }
+    expects_json = false;
     while (length > 0) {
         ssize_t written = write(STDOUT_FILENO, text, length);
         if (written < 0) {
@@ -97,19 +101,37 @@ static void say(const char *place, const char *message)
     ft__text_free(&line);
 }
 
+void cli_answer_error(const ft_error *err)
+{
+    ft_text out = {0};
+    ft__answer_error(&out, NULL, err, 0);
+    ft__text_add(&out, "\n");
+    if (!out.failed) cli_write(out.at, out.length);
+    ft__text_free(&out);
+}
+
+/* Whoever asked for JSON reads stdout: an error is an answer too. Wrong usage and memory that ran out are not. */
+static void answer_in_json(const ft_error *err)
+{
+    if (!expects_json || captured || err->code == FT_E_USAGE || err->code == FT_E_MEMORY) return;
+    cli_answer_error(err);
+}
+
 int cli_complain(ft_status code, const char *format, ...)
 {
-    char message[1024];
+    ft_error err = {.code = code};
     va_list args;
     va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
+    vsnprintf(err.message, sizeof err.message, format, args);
     va_end(args);
-    say(NULL, message);
+    answer_in_json(&err);
+    say(NULL, err.message);
     return ft_status_exit(code);
 }
 
 int cli_fail(const ft_error *err)
 {
+    answer_in_json(err);
     char place[320];
     if (err->line > 0 && err->column > 0)
         snprintf(place, sizeof place, "%s%s%d:%d", err->where, err->where[0] ? ":" : "", err->line, err->column);

@@ -18,6 +18,10 @@ void cli_capture(ft_text *into);
 int cli_show(ft_text *text, const ft_style *style); /* a screen: folded where the terminal is narrow, then as below */
 int cli_print(ft_text *text);                       /* also complains when the text ran out of memory; frees it */
 
+/* From now on a complaint is an object on stdout too, where it comes before all else that is written there. */
+void cli_expect_json(bool expected);
+void cli_answer_error(const ft_error *err); /* that object, in any case */
+
 /* Each prints "foretell: ..." on stderr and returns the exit status to end with. */
 int cli_complain(ft_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cli_fail(const ft_error *err);

@@ -11,12 +11,7 @@
 
 static int fail(const cli_args *args, ft_error *err)
 {
-    if (cli_has(args, OPT_JSON)) {
-        ft_text out = {0};
-        ft__answer_error(&out, NULL, err, 0);
-        ft__text_add(&out, "\n");
-        cli_print(&out);
-    }
+    if (cli_has(args, OPT_JSON)) cli_answer_error(err);
     bool of_file = !strcmp(err->where, args->operands[0]); /* which may be called as a key is */
     if (!of_file) cli_ask_name_flag(args, "file", err);
     return cli_fail(err);

@@ -33,9 +33,10 @@ def schema(value: object, names: set[str]) -> dict:
 
 
 def keys(said: dict, names: set[str], every: dict) -> dict:
-    properties = {**every, **{key.rstrip("!"): schema(value, names) for key, value in said.items()}}
-    needed = [key for key in every if key == "ok"] + [key[:-1] for key in said if key.endswith("!")]
-    made = {"type": "object", "properties": properties, "additionalProperties": False}
+    properties = {**every, **{key.rstrip("!"): schema(value, names) for key, value in said.items() if not key.endswith("*")}}
+    begun = {f"^{key[:-1]}": schema(value, names) for key, value in said.items() if key.endswith("*")}
+    needed = [key for key in every if key == "ok" and "ok!" not in said] + [key[:-1] for key in said if key.endswith("!")]
+    made = {"type": "object", "properties": properties, **({"patternProperties": begun} if begun else {}), "additionalProperties": False}
     return {**made, "required": needed} if needed else made
 
 

@@ -51,7 +51,7 @@ bool ft__screen_calibration(ft_text *out, const ft_style *style, const ft_calibr
 
 static void add_figure(ft_text *out, const char *key, double value)
 {
-    ft__json_member_number(out, key, value, 6); /* null where there is none */
+    if (isfinite(value)) ft__json_member_number(out, key, value, 6);
 }
 
 void ft__answer_calibration(ft_text *out, const ft_calibration_table *table)
@@ -62,7 +62,7 @@ void ft__answer_calibration(ft_text *out, const ft_calibration_table *table)
         ft__json_line(out);
         ft__json_open(out);
         ft__json_member_text(out, "family", l->family);
-        ft__json_member_text(out, "variant", l->variant[0] ? l->variant : NULL);
+        if (l->variant[0]) ft__json_member_text(out, "variant", l->variant);
         ft__json_member_whole(out, "points", (int64_t)l->points);
         ft__json_member_whole(out, "held_out", (int64_t)l->held_out);
         add_figure(out, "before", l->before);
