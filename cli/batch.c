@@ -1,4 +1,4 @@
-/* batch.c: `foretell batch`: JSON Lines in on stdin, JSON Lines out on stdout, in order.
+/* batch.c: `foretell batch [FILE]`: JSON Lines in, from a file or stdin, JSON Lines out on stdout, in order.
  *
  * Lines are taken in blocks of about a megabyte: whatever has arrived is answered before more is waited for, so that a
  * program may write one line and wait for its answer, while a file keeps every core busy. A block is cut into runs of
@@ -8,10 +8,12 @@
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "api/answer.h"
@@ -200,6 +202,23 @@ static int run_batch(batch *b)
     return status;
 }
 
+/* A file that is named takes the place of stdin; "-" is stdin, as elsewhere. */
+static int take_file(const cli_args *args)
+{
+    struct stat about;
+    if (!args->operand_count || !strcmp(args->operands[0], "-")) return 0;
+    int file;
+    do file = open(args->operands[0], O_RDONLY | O_CLOEXEC);
+    while (file < 0 && errno == EINTR);
+    if (file >= 0 && fstat(file, &about) == 0 && S_ISDIR(about.st_mode)) errno = EISDIR, close(file), file = -1;
+    if (file < 0) return cli_complain(FT_E_FILE, "%s: cannot read requests: %s", args->operands[0], strerror(errno));
+    int status = dup2(file, STDIN_FILENO) < 0
+                     ? cli_complain(FT_E_FILE, "%s: cannot read requests: %s", args->operands[0], strerror(errno))
+                     : 0;
+    close(file);
+    return status;
+}
+
 int cli_batch(const cli_args *args)
 {
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
@@ -210,6 +229,7 @@ int cli_batch(const cli_args *args)
     int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);
     if (!status) status = cli_real(args, OPT_QUANTILE, 0.5, 0.99, &options.quantile);
     if (!status) status = cli_shard_read(args, OPT_LINES_SHARD, &shard);
+    if (!status) status = take_file(args);
     if (!status && shard.count) status = cli_shard_seek(shard, &b.left, &b.number);
     if (status) return status;
     b.part = shard.count > 0;

@@ -127,9 +127,9 @@ static const char *const collective_examples[] = {
     NULL,
 };
 static const char *const batch_examples[] = {
-    "foretell batch < requests.jsonl > answers.jsonl",
+    "foretell batch requests.jsonl > answers.jsonl",
     "one JSON request per line in, one answer per line out",
-    "foretell batch --shard 3/8 < requests.jsonl > answers.3",
+    "foretell batch --shard 3/8 requests.jsonl > answers.3",
     "the third of eight parts, for an array of jobs; cat answers.* is what one run writes",
     NULL,
 };
@@ -263,12 +263,10 @@ const cli_command cli_commands[] = {
      "interval. Where a budget stands beside the measurements (budget.json), or is given, an error above it is named "
      "and the exit status is 1.",
      validate_examples, cli_validate},
-    {CLI_BATCH, "batch", "", 0, 0, "JSON Lines in on stdin, JSON Lines out on stdout, on all cores",
+    {CLI_BATCH, "batch", "[FILE]", 0, 1, "JSON Lines in from FILE or stdin, JSON Lines out, on all cores",
      "Answers one request per line, in order. A line that cannot be answered gets an error object on its own line and "
-     "the "
-     "batch goes on. Blank lines are skipped; lines over 16 MiB are refused one by one. With --shard I/N, stdin must "
-     "be a "
-     "file: it is cut into N parts at line breaks, and only the I-th is answered.",
+     "the batch goes on. Blank lines are skipped; lines over 16 MiB are refused one by one. With --shard I/N the "
+     "requests must be a file: it is cut into N parts at line breaks, and only the I-th is answered.",
      batch_examples, cli_batch},
     {CLI_SCHEMA, "schema", "[TASK]", 0, 1, "requests and answers as JSON Schema",
      "Prints the JSON Schema (draft 2020-12) of requests as batch reads them: its root is a request, $defs hold "

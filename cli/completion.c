@@ -10,6 +10,7 @@
 #include "generate.h"
 #include "report/json/schema.h"
 #include "report/text/models_screen.h"
+#include "request/keys.h"
 #include "request/request.h"
 #include "study/catalogue.h"
 #include "terminal.h"
@@ -24,14 +25,28 @@ static void add_models(ft_text *out, const char *between)
     for (size_t i = 0; i < ft__model_count(); i++) ft__text_addf(out, "%s%s", i ? between : "", ft__model_at(i)->name);
 }
 
-/* Commands whose operand is a model. */
-static bool takes_models(unsigned command) { return command & (CLI_TRAIN | CLI_INFER | CLI_MODELS); }
-
-static void add_ops(ft_text *out, const char *between)
+static void add_list(ft_text *out, const char *const *words, size_t count, const char *between)
 {
-    size_t count;
-    const char *const *names = ft__request_op_names(&count);
-    for (size_t i = 0; i < count; i++) ft__text_addf(out, "%s%s", i ? between : "", names[i]);
+    for (size_t i = 0; i < count; i++) ft__text_addf(out, "%s%s", i ? between : "", words[i]);
+}
+
+/* The words that complete a command's operand, by what help calls it; a model or a GPU may also be a file. */
+static void add_operands(ft_text *out, const cli_command *c, const char *between)
+{
+    if (strstr(c->operands, "MODEL") || c->bit == CLI_MODELS) add_models(out, between);
+    size_t count = 0;
+    const char *const *names = c->bit == CLI_KERNEL ? ft__request_op_names(&count) : ft__request_exchange_names(&count);
+    if (c->bit & (CLI_KERNEL | CLI_EXCHANGE)) add_list(out, names, count, between);
+    if (c->bit == CLI_GPUS) add_gpus(out, between);
+    const ft_key_row *task = &ft__keys[FT_KEY_ID_TASK];
+    if (c->bit == CLI_SCHEMA) add_list(out, task->words, task->word_count, between);
+    for (int i = 0; c->bit == CLI_HELP && i < cli_command_count; i++)
+        ft__text_addf(out, "%s%s", i ? between : "", cli_commands[i].name);
+}
+
+static bool operand_may_be_file(const cli_command *c)
+{
+    return strstr(c->operands, "FILE") || strstr(c->operands, "MODEL") || c->bit == CLI_MODELS || c->bit == CLI_GPUS;
 }
 
 static void add_dtypes(ft_text *out, const char *between)
@@ -111,16 +126,12 @@ void cli_add_bash(ft_text *out)
     ft__text_add(out, "    esac\n    case $command in\n");
     for (int c = 0; c < cli_command_count; c++) {
         ft__text_addf(out, "        %s) COMPREPLY=($(compgen -W \"", cli_commands[c].name);
-        if (takes_models(cli_commands[c].bit)) add_models(out, " ");
-        if (cli_commands[c].bit == CLI_KERNEL) add_ops(out, " ");
-        if (cli_commands[c].bit == CLI_GPUS) add_gpus(out, " ");
-        if (cli_commands[c].bit == CLI_HELP)
-            for (int i = 0; i < cli_command_count; i++) ft__text_addf(out, "%s ", cli_commands[i].name);
+        add_operands(out, &cli_commands[c], " ");
         for (int i = 0; i < OPT_COUNT; i++)
             if (shown(&cli_options[i], cli_commands[c].bit))
                 ft__text_addf(out, " -%s%s", strlen(cli_options[i].name) > 1 ? "-" : "", cli_options[i].name);
         ft__text_add(out, "\" -- \"$word\"))");
-        if (takes_models(cli_commands[c].bit)) ft__text_add(out, "; COMPREPLY+=($(compgen -f -- \"$word\"))");
+        if (operand_may_be_file(&cli_commands[c])) ft__text_add(out, "; COMPREPLY+=($(compgen -f -- \"$word\"))");
         ft__text_add(out, " ;;\n");
     }
     ft__text_add(out, "    esac\n}\ncomplete -F _foretell foretell\n");
@@ -163,6 +174,24 @@ static void add_zsh_spec(ft_text *out, const cli_option *o, const char *flag)
     ft__text_add(out, "'");
 }
 
+static void add_zsh_operand(ft_text *out, const cli_command *c)
+{
+    bool file = operand_may_be_file(c);
+    ft_text words = {0};
+    if (!c->operands[0]) return;
+    ft__text_addf(out, " \\\n            '%s:", c->most == 1 ? "1" : "*");
+    for (const char *at = c->operands; *at; at++)
+        if (*at >= 'A' && *at <= 'Z') ft__text_addf(out, "%c", *at - 'A' + 'a');
+    add_operands(&words, c, " ");
+    if (c->bit == CLI_HELP)
+        ft__text_add(out, ":{_describe command commands}'");
+    else if (words.length)
+        ft__text_addf(out, file ? ":{compadd %s; _files}'" : ":(%s)'", words.at);
+    else
+        ft__text_add(out, ":_files'");
+    ft__text_free(&words);
+}
+
 void cli_add_zsh(ft_text *out)
 {
     ft__text_add(out, "#compdef foretell\n# made by foretell --generate zsh\n_foretell()\n{\n    local -a commands\n   "
@@ -188,23 +217,7 @@ void cli_add_zsh(ft_text *out)
             memcpy(flag + 2, o->name, length + 1);
             add_zsh_spec(out, o, flag);
         }
-        if (takes_models(cli_commands[c].bit)) {
-            ft__text_add(out, " \\\n            '1:model:{compadd ");
-            add_models(out, " ");
-            ft__text_add(out, "; _files}'");
-        }
-        if (cli_commands[c].bit == CLI_KERNEL) {
-            ft__text_add(out, " \\\n            '1:operator:(");
-            add_ops(out, " ");
-            ft__text_add(out, ")'");
-        }
-        if (cli_commands[c].bit == CLI_GPUS) {
-            ft__text_add(out, " \\\n            '*:gpu:{compadd ");
-            add_gpus(out, " ");
-            ft__text_add(out, "; _files}'");
-        }
-        if (cli_commands[c].bit == CLI_HELP)
-            ft__text_add(out, " \\\n            '1:command:{_describe command commands}'");
+        add_zsh_operand(out, &cli_commands[c]);
         ft__text_add(out, " ;;\n");
     }
     ft__text_add(out, "    esac\n}\n_foretell \"$@\"\n");
@@ -229,12 +242,13 @@ void cli_add_fish(ft_text *out)
         add_fish_text(out, command->summary);
         ft__text_add(out, "'\n");
         ft_text words = {0};
-        if (takes_models(command->bit)) add_models(&words, " ");
-        if (command->bit == CLI_KERNEL) add_ops(&words, " ");
-        if (command->bit == CLI_GPUS) add_gpus(&words, " ");
-        if (words.length)
-            ft__text_addf(out, "complete -c foretell -n '__fish_seen_subcommand_from %s' -a '%s'\n", command->name,
-                          words.at);
+        add_operands(&words, command, " ");
+        if (words.length || operand_may_be_file(command)) {
+            ft__text_addf(out, "complete -c foretell -n '__fish_seen_subcommand_from %s'%s", command->name,
+                          operand_may_be_file(command) ? " -F" : "");
+            if (words.length) ft__text_addf(out, " -a '%s'", words.at);
+            ft__text_add(out, "\n");
+        }
         ft__text_free(&words);
         for (int i = 0; i < OPT_COUNT; i++) {
             const cli_option *o = &cli_options[i];

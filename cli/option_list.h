@@ -28,7 +28,7 @@
     X(BUDGET, "budget", 0, FILE, "FILE", NULL, VALIDATE, DATA,                                                         \
       "fail where an error exceeds this file's; budget.json beside the measurements is used by itself")                \
     X(LINES_SHARD, "shard", 0, WORD, "I/N", NULL, BATCH, DATA,                                                         \
-      "answer the I-th of N parts of the file on stdin; all outputs in order are what one run writes")                 \
+      "answer the I-th of N parts of the file; all outputs in order are what one run writes")                          \
     X(FIT_SHARD, "shard", 0, WORD, "I/N", NULL, FIT, DATA,                                                             \
       "with --cross-validate: only the I-th of N parts of the kinds of kernels, for an array of jobs")                 \
     X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH | WEB, DATA, "threads; 0 is one per core")      \

@@ -3,6 +3,7 @@
  * A row is a key: its type, its place in ft_op, whether it must be given. The reader, the list of known keys and the
  * program's flags all follow these tables, so a new size is one line here (and one in keys_kernel.h).
  */
+#include "graph/operator.h"
 #include "request/request.h"
 
 #define IN(member) offsetof(ft_op, u.member)
@@ -126,6 +127,12 @@ const ft_field *ft__request_fields(ft_op_kind kind, size_t *count)
     };
     *count = lists[kind].count;
     return lists[kind].fields;
+}
+
+const char *const *ft__request_exchange_names(size_t *count)
+{
+    *count = FT_COLLECTIVE_COUNT;
+    return ft__collective_names;
 }
 
 const char *const *ft__request_op_names(size_t *count)

@@ -38,6 +38,7 @@ typedef struct ft_field {
 const ft_field *ft__request_fields(ft_op_kind kind, size_t *count);
 /* The names `op` takes, in the order in which they are best read. */
 const char *const *ft__request_op_names(size_t *count);
+const char *const *ft__request_exchange_names(size_t *count); /* those of a collective */
 
 /* Where devices come from is the context's affair. The pointer lives at least until the next call with `source`. */
 typedef ft_status (*ft_device_source)(void *source, const json_t *gpu, const ft_device **out, ft_error *err);
