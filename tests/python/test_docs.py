@@ -88,3 +88,10 @@ def test_functions_are_listed() -> None:
     listed = set(re.findall(r"^\| `(\w+)\(", PAGE, re.M)) | {"models"}
     functions = {name for name in (*foretell.__all__, "map") if callable(getattr(foretell, name)) and name.islower()}
     assert listed == functions
+
+
+def test_functions_have_examples() -> None:
+    """--doctest-modules runs them."""
+    functions = [name for name in (*foretell.__all__, "map") if name.islower() and callable(getattr(foretell, name))]
+    assert len(functions) > 20
+    assert [name for name in functions if ">>> " not in (getattr(foretell, name).__doc__ or "")] == []

@@ -24,7 +24,8 @@ class Progress:
 
     def __init__(self, wanted: bool | None) -> None:
         self._shown = _watched() if wanted is None else wanted
-        self._began = self._last = time.monotonic()
+        self._began = time.monotonic()
+        self._last: float | None = None  # when something was shown
         self._count = 0
         self._bar: Any = None
 
@@ -34,7 +35,8 @@ class Progress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         if self._bar is not None:
             self._bar.close()
-        elif self._last > self._began:
+        elif self._last is not None:
+            self._write_line(time.monotonic())
             sys.stderr.write("\n")
 
     def advance(self, count: int) -> None:
@@ -42,16 +44,19 @@ class Progress:
         now = time.monotonic()
         if not self._shown or now - self._began < QUIET_SECONDS:
             return
-        if self._bar is None and self._last == self._began:
+        if self._bar is None and self._last is None:
             self._bar = _bar()
             count = self._count
         if self._bar is not None:
             self._bar.update(count)
-        elif now - self._last > 0.2:
-            rate = self._count / (now - self._began)
-            sys.stderr.write(f"\r{self._count:,} answered, {rate:,.0f} a second")
-            sys.stderr.flush()
-        self._last = now
+        elif self._last is None or now - self._last > 0.2:
+            self._write_line(now)
+            self._last = now
+
+    def _write_line(self, now: float) -> None:
+        rate = self._count / max(now - self._began, 1e-9)
+        sys.stderr.write(f"\r{self._count:,} answered, {rate:,.0f} a second")
+        sys.stderr.flush()
 
 
 def _bar() -> Any:
