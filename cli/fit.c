@@ -49,7 +49,7 @@ static int print_accuracy(const cli_args *args, const ft_accuracy_table *accurac
     } else if (!ft__screen_accuracy(&out, &style, accuracy, NULL, 0)) {
         out.failed = true;
     }
-    return cli_print(&out);
+    return cli_has(args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
 }
 
 static int fit(const cli_args *args, ft_fit_options *options)
@@ -88,6 +88,8 @@ static int fit(const cli_args *args, ft_fit_options *options)
     options->shards = shard.count;
     options->progress = cli_progress_report;
     options->progress_context = &progress;
+    if (!output && !shard.count) /* before the minutes that it takes */
+        fputs("foretell: nothing will be written; -o FILE keeps the predictor\n", stderr);
     cli_progress_begin(&progress, "fitting");
     ft_status fitted = ft__fit(options, &file, &length, &accuracy, &err);
     cli_progress_end(&progress);
@@ -97,8 +99,6 @@ static int fit(const cli_args *args, ft_fit_options *options)
     else
         status = print_accuracy(args, &accuracy);
     if (!status && output) fprintf(stderr, "foretell: wrote %s, %zu bytes\n", output, length);
-    if (!status && !output && !shard.count)
-        fputs("foretell: nothing was written; -o FILE keeps the predictor\n", stderr);
     free(file);
     ft__accuracy_free(&accuracy);
     return status;

@@ -36,7 +36,7 @@ static int print_gain(const cli_args *args, const ft_points *points, const ft_ca
         ft__text_add(&out, "\nbefore, after: mean errors of the points held out. inside: share of their times in the "
                            "interval.\ntried: mean error of the other points, each by models that had not seen it.\n");
     }
-    return cli_print(&out);
+    return cli_has(args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
 }
 
 /* One "foretell: warning: ..." for each line. */

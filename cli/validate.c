@@ -279,7 +279,7 @@ static int print_outcome(const cli_args *args, const outcome *o, cases *c, const
             ft__text_addf(&out, "\nwithin the budget of %s (%zu lines)\n", budget, checked);
     }
     if (c->failed) out.failed = true;
-    return cli_print(&out);
+    return c->json ? cli_print(&out) : cli_show(&out, &style);
 }
 
 /* -- the command ------------------------------------------------------------------------------- */

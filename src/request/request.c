@@ -47,7 +47,7 @@ ft_status ft__request_word_said(const char *word, const char *where, const char 
             *out = (int)i;
             return FT_OK;
         }
-    char list[160] = "";
+    char list[320] = "";
     for (size_t i = 0, at = 0; i < count && at < sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", words[i]);
     const char *nearest = ft__nearest(word, words, count);
