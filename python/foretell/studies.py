@@ -272,14 +272,19 @@ def gpus() -> Collection[Gpu]:
     return _gpus()
 
 
-def models() -> Collection[Model]:
-    """The models that are known by name.
+def models(pattern: str = "") -> Collection[Model]:
+    """The models that are known by name, or those whose name, hub name or type holds ``pattern``.
 
     >>> import foretell
     >>> foretell.models()["llama-3-8b"].layers
     32
+    >>> [model.name for model in foretell.models("gpt2-")]
+    ['gpt2-large', 'gpt2-medium', 'gpt2-xl']
     """
-    return _models()
+    if not pattern:
+        return _models()
+    wanted = pattern.lower()
+    return Collection(each for each in _models() if any(wanted in (text or "").lower() for text in (each.name, each.hub, each.model_type)))
 
 
 @cache

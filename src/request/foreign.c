@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 const ft_foreign ft__foreign[] = {
@@ -38,8 +40,13 @@ const ft_foreign ft__foreign[] = {
     {"seq_len", FT_KEY_ID_SEQ, NULL},
     {"max_seq_length", FT_KEY_ID_SEQ, NULL},
     {"max_model_len", FT_KEY_ID_SEQ, NULL},
+    {"max_length", FT_KEY_ID_SEQ, NULL},
+    {"block_size", FT_KEY_ID_SEQ, NULL},
     {"per_device_train_batch_size", FT_KEY_ID_MICRO_BATCH, NULL},
     {"batch_size", FT_KEY_ID_MICRO_BATCH, NULL},
+    {"bs", FT_KEY_ID_MICRO_BATCH, NULL},
+    {"mbs", FT_KEY_ID_MICRO_BATCH, NULL},
+    {"gbs", FT_KEY_ID_GLOBAL_BATCH, NULL},
     {"train_batch_size", FT_KEY_ID_GLOBAL_BATCH, NULL},
     {"kv_cache_dtype", FT_KEY_ID_MODEL_KV_DTYPE, NULL},
     {"recompute_granularity", FT_KEY_ID_RECOMPUTE, NULL},
@@ -80,5 +87,7 @@ ft_key_id ft__foreign_key(const char *said)
 {
     for (size_t i = 0; i < ft__foreign_count; i++)
         if (!strcmp(said, ft__foreign[i].theirs)) return ft__foreign[i].key;
+    for (size_t i = 0; i < ft__foreign_count; i++) /* batchsize, Batch-Size */
+        if (ft__within(said, strlen(said), ft__foreign[i].theirs, 0)) return ft__foreign[i].key;
     return by_its_beginning(said);
 }

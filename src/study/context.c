@@ -170,7 +170,8 @@ ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out
     const char *name = json_string_value(gpu);
     if (name && shelf_find(f->ft, name, &index)) return shelf_get(f->ft, index, out, err);
     if (!name && !json_is_object(gpu))
-        return ft__fail_at(err, FT_E_TYPE, "gpu", 0, 0, "\"gpu\" must be a name, a file or a spec object");
+        return ft__fail_at(err, FT_E_TYPE, "gpu", 0, 0, "\"gpu\" must be a name, a file or a spec object%s",
+                           json_is_array(gpu) ? "; ask about several GPUs in a request for each" : "");
 
     ft_scratch *s = f->scratch;
     json_t *spec = (json_t *)(uintptr_t)gpu; /* Jansson counts references inside the value */
