@@ -124,7 +124,11 @@ void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *
     }
     int found = flag_of(args, err->where, false);
     if (found == OPT_COUNT) found = flag_around(args, err->where);
-    if (found != OPT_COUNT) snprintf(err->where, sizeof err->where, "%s", cli_flag((cli_option_id)found, flag));
+    const char *from = NULL;                                          /* where a value that nobody typed came from */
+    for (int i = 0; i < args->given_count && found != OPT_COUNT; i++) /* --gpu is several options of one name */
+        if (!strcmp(cli_options[args->given[i].option].name, cli_options[found].name)) from = args->given[i].from;
+    if (found != OPT_COUNT)
+        snprintf(err->where, sizeof err->where, "%s", from ? from : cli_flag((cli_option_id)found, flag));
 }
 
 int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err)

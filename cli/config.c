@@ -76,7 +76,7 @@ static ft_status take_price(cli_config *c, const cli_toml_value *v, ft_error *er
         return bad(c, v, FT_E_TYPE, "is dollars of a GPU-hour: a number above 0", err);
     if (strpbrk(gpu, ",=")) return bad(c, v, FT_E_NAME, "is not the name of a GPU", err);
     ft__text_addf(&c->prices, "%s%s=", c->prices.length ? "," : "", gpu);
-    ft__text_add_number(&c->prices, v->number, 17);
+    ft__text_add_number(&c->prices, v->number, 15); /* 2.2 as it was written */
     return c->prices.failed ? ft__no_memory(err) : FT_OK;
 }
 
@@ -170,7 +170,7 @@ void cli_config_apply(const cli_config *c, cli_args *args)
         if (!(s->only & args->command->bit) || cli_has(args, s->option)) continue;
         for (int k = 0; k < c->count; k++) {
             if (c->defaults[k].option != s->option) continue;
-            args->given[args->given_count++] = (struct cli_given){s->option, c->defaults[k].value};
+            args->given[args->given_count++] = (struct cli_given){s->option, c->defaults[k].value, c->defaults[k].from};
             if (s->first & args->command->bit) break;
         }
     }

@@ -123,6 +123,7 @@ struct cli_args {
     struct cli_given {
         cli_option_id option;
         const char *value; /* NULL: a switch; "false" for --no-NAME */
+        const char *from;  /* NULL: typed; otherwise the variable or the settings file that has it */
     } * given;
     int given_count;
     const char **operands;

@@ -47,7 +47,7 @@ static bool put_change(char out[CELL], unit u, double from, double to)
     strcpy(out, "=");
     if (!(fabs(by) > 5e-4 * fmax(fabs(from), fabs(to)))) return true;
     bool done = put_figure(size, u, fabs(by));
-    if (u == SHARE || !(from > 0))
+    if (u == SHARE || !(to < 1000 * from)) /* out of next to nothing: how many times says nothing */
         snprintf(out, CELL, "%c%.30s", by < 0 ? '-' : '+', size);
     else if (fabs(by / from) < 0.005)
         snprintf(out, CELL, "%c%.20s (0 %%)", by < 0 ? '-' : '+', size); /* not -0 */
