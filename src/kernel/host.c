@@ -82,6 +82,14 @@ double ft__host_checkpoint_us(const ft_issuer *by, ft_phase phase)
     return as_operators(by, by->lean_hooks ? reentrant : hooks);
 }
 
+/* A host whose checkpoints cost no more than those that re-enter has no others: software from before the hooks. */
+bool ft__host_reenters(const ft_issuer *by)
+{
+    const ft_host *host = of(by);
+    if (by->dispatch != FT_DISPATCH_EAGER) return false;
+    return by->lean_hooks || host->checkpoints.again_us <= host->checkpoints.reentrant_again_us;
+}
+
 /* Selective checkpoints are dispatch modes in Python: forward and again, every operator, views included, goes through
  * one that asks the policy. */
 double ft__host_policy_us(const ft_issuer *by, double operators)

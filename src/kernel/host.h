@@ -89,6 +89,8 @@ double ft__host_pass_us(const ft_issuer *by, ft_phase phase);
 /* What checkpointing adds to a layer's pass beyond running its operators: FT_FORWARD once, FT_RECOMPUTE when it runs
  * again. */
 double ft__host_checkpoint_us(const ft_issuer *by, ft_phase phase);
+/* Whether checkpointed layers go forward without autograd: those that re-enter it when they run again. */
+bool ft__host_reenters(const ft_issuer *by);
 /* What a policy adds to it that is asked of every operator: selective checkpoints, per pass over so many of them. */
 double ft__host_policy_us(const ft_issuer *by, double operators);
 /* What a wrapper that keeps replicas together adds to a pass over so many parameter tensors: DDP's copies, the hooks of

@@ -64,7 +64,7 @@ static ft_op settled(const ft_node *n)
     return op;
 }
 
-static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_error *err)
+static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t i, ft_step *step, ft_error *err)
 {
     const ft_block *block = &t->g->blocks[b];
     const ft_node *n = &t->g->nodes[i];
@@ -72,7 +72,7 @@ static ft_status time_node(ft_run *t, int32_t b, int32_t i, ft_step *step, ft_er
     double micro = n->phase == FT_UPDATE ? 1 : (double)t->work->accumulate;
     double times = (double)n->count * (double)block->repeat * micro;
     cost->count = (double)n->count;
-    cost->host = ft__host_node_us(&t->host, n) * 1e-3;
+    cost->host = ft__host_node_us(host, n) * 1e-3;
     cost->waits = n->synced || n->verb == FT_DO_SYNC;
     t->host_ms += cost->host * times;
     if (!ft__node_runs(n)) return FT_OK;
@@ -172,14 +172,31 @@ static void apply_sums(ft_run *t, ft_step *step)
     }
 }
 
+/* A layer that is checkpointed by re-entry goes forward without autograd (torch.utils.checkpoint's CheckpointFunction,
+ * Megatron's: torch.no_grad around it), and is recorded when it runs again. */
+static bool goes_unrecorded(const ft_run *t, int32_t forward)
+{
+    if (t->work->recompute != FT_RECOMPUTE_FULL || !ft__host_reenters(&t->host)) return false;
+    for (int32_t b = 0; b < t->g->block_count; b++) {
+        const ft_block *block = &t->g->blocks[b];
+        if (block->mirror == forward && block->count > 0 && t->g->nodes[block->first].phase == FT_RECOMPUTE)
+            return true;
+    }
+    return false;
+}
+
 ft_status ft__time_nodes(ft_run *t, ft_step *step, ft_error *err)
 {
     ft__memo_focus(t->memo, t->predictor, t->device, t->quantile);
     t->host_ms = 0;
     step->kernel_count = 0;
-    for (int32_t b = 0; b < t->g->block_count; b++)
-        for (int32_t i = t->g->blocks[b].first; i < t->g->blocks[b].first + t->g->blocks[b].count; i++)
-            FT_TRY(time_node(t, b, i, step, err));
+    for (int32_t b = 0; b < t->g->block_count; b++) {
+        const ft_block *block = &t->g->blocks[b];
+        ft_issuer host = t->host;
+        host.gradients = host.gradients && !goes_unrecorded(t, b);
+        for (int32_t i = block->first; i < block->first + block->count; i++)
+            FT_TRY(time_node(t, &host, b, i, step, err));
+    }
     apply_power(t, step);
     apply_sums(t, step);
     return FT_OK;

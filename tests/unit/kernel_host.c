@@ -93,6 +93,9 @@ static void checkpoints_cost_the_host(void **state)
     assert_true(ft__host_checkpoint_us(&usual, FT_RECOMPUTE) < ft__host_checkpoint_us(&megatron, FT_RECOMPUTE));
     assert_true(ft__host_checkpoint_us(&fast, FT_FORWARD) < forward / 3);
     assert_true(ft__host_checkpoint_us(&compiled, FT_FORWARD) == 0);
+    /* What re-enters goes forward without autograd. */
+    assert_true(ft__host_reenters(&usual) && ft__host_reenters(&megatron));
+    assert_false(ft__host_reenters(&host) || ft__host_reenters(&compiled));
     /* A policy is asked of every operator, in Python. */
     double asked = ft__host_policy_us(&host, 72);
     assert_true(asked > 1500 && asked < 2500);
