@@ -196,9 +196,21 @@ void cli_say_warnings(const char *about, const char *lines)
 {
     while (*lines) {
         size_t length = strcspn(lines, "\n");
-        fprintf(stderr, "foretell: %s: warning: %.*s\n", about, (int)length, lines);
+        ft_text one = {.cap = 4096};
+        ft__text_add(&one, "warning: ");
+        ft__text_add_n(&one, lines, length);
+        if (!one.failed) cli_say(about, one.at);
+        ft__text_free(&one);
         lines += length + (lines[length] == '\n');
     }
+}
+
+void cli_say_left_out(const char *name, const ft_error *err)
+{
+    ft_text line = {.cap = 4096};
+    ft__text_addf(&line, "%s is left out: %s", name, err->message);
+    if (!line.failed) cli_say(NULL, line.at);
+    ft__text_free(&line);
 }
 
 bool cli_leave_out(const ft_error *err, size_t gpus, const char *gpu, bool json, ft_text *out)
@@ -211,6 +223,6 @@ bool cli_leave_out(const ft_error *err, size_t gpus, const char *gpu, bool json,
         json_decref(id);
         return true;
     }
-    fprintf(stderr, "foretell: %s is left out: %s\n", gpu, err->message);
+    cli_say_left_out(gpu, err);
     return true;
 }

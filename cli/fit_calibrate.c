@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask.h"
 #include "base/file.h"
 #include "base/json_write.h"
 #include "commands.h"
@@ -37,16 +38,6 @@ static int print_gain(const cli_args *args, const ft_points *points, const ft_ca
                            "interval.\ntried: mean error of the other points, each by models that had not seen it.\n");
     }
     return cli_has(args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);
-}
-
-/* One "foretell: warning: ..." for each line. */
-static void warn(const ft_text *warnings)
-{
-    for (const char *at = warnings->length ? warnings->at : ""; *at;) {
-        size_t length = strcspn(at, "\n");
-        fprintf(stderr, "foretell: warning: %.*s\n", (int)length, at);
-        at += length + (at[length] == '\n');
-    }
 }
 
 static int calibrate(const cli_args *args, const ft_points *points, const ft_predictor *base, int threads)
@@ -91,7 +82,7 @@ int cli_fit_calibrate(const cli_args *args, int threads)
     int status = cli_real(args, OPT_FIT_MINUTES, 0.001, 1e6, &minutes);
     if (status) return status;
     if (ft__points_read(cli_value(args, OPT_CALIBRATE_FROM), minutes, &points, &err) != FT_OK) return cli_fail(&err);
-    warn(&points.warnings);
+    cli_say_warnings(NULL, points.warnings.length ? points.warnings.at : "");
     if (ft__predictor_open(cli_value(args, OPT_PREDICTOR), &base, &err) != FT_OK) {
         ft__points_free(&points);
         return cli_fail(&err);

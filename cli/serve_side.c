@@ -31,7 +31,7 @@ static void leave_out(sides *s, const char *name, ft_error *err, ft_text *out)
         ft__text_add(out, "\n");
         json_decref(id);
     } else if (s->failed < s->count) {
-        fprintf(stderr, "foretell: %s is left out: %s\n", name, err->message);
+        cli_say_left_out(name, err);
     }
     s->last = *err;
 }

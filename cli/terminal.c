@@ -87,7 +87,7 @@ int cli_show(ft_text *text, const ft_style *style)
 /* -- complaints -------------------------------------------------------------------------------- */
 
 /* One write, so that lines of several processes do not mix; control characters of hostile names are made harmless. */
-static void say(const char *place, const char *message)
+void cli_say(const char *place, const char *message)
 {
     ft_text line = {.cap = 4096};
     ft__text_add(&line, "foretell: ");
@@ -125,7 +125,7 @@ int cli_complain(ft_status code, const char *format, ...)
     vsnprintf(err.message, sizeof err.message, format, args);
     va_end(args);
     answer_in_json(&err);
-    say(NULL, err.message);
+    cli_say(NULL, err.message);
     return ft_status_exit(code);
 }
 
@@ -139,7 +139,7 @@ int cli_fail(const ft_error *err)
         snprintf(place, sizeof place, "%s%s%d", err->where, err->where[0] ? ":" : "", err->line);
     else
         snprintf(place, sizeof place, "%s", err->where);
-    say(place, err->message);
+    cli_say(place, err->message);
     return ft_status_exit(err->code);
 }
 
@@ -150,7 +150,7 @@ int cli_usage(const cli_command *command, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    say(NULL, message);
+    cli_say(NULL, message);
     if (command && strcmp(command->name, "help") != 0)
         fprintf(stderr, "Try: foretell help %s\n", command->name);
     else

@@ -22,7 +22,10 @@ int cli_print(ft_text *text);                       /* also complains when the t
 void cli_expect_json(bool expected);
 void cli_answer_error(const ft_error *err); /* that object, in any case */
 
-/* Each prints "foretell: ..." on stderr and returns the exit status to end with. */
+/* "foretell: place: message" on stderr, a place NULL or "" left out; control characters are made harmless. */
+void cli_say(const char *place, const char *message);
+
+/* Each says so and returns the exit status to end with. */
 int cli_complain(ft_status code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int cli_fail(const ft_error *err);
 int cli_usage(const cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
