@@ -7,8 +7,9 @@ import { createHash } from 'node:crypto';
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { constants, crc32, deflateRawSync, gzipSync } from 'node:zlib';
+import { gzipSync } from 'node:zlib';
 import { parseArgs } from 'node:util';
+import { most, packed } from './packing.mjs';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const { values: option } = parseArgs({
@@ -51,19 +52,6 @@ async function bundle() {
         }
         await esbuild.build({ ...common, entryPoints: { [name]: join(here, source) } });
     }
-}
-
-// One gzip file (RFC 1952) of two runs of deflate: the second is coded without looking for repeats, which leaves of trees
-// hardly have: the search costs 6 % there (core/predictor.ts says what stands where). The first run ends in a full flush,
-// on a whole byte and without being the last, so that the second follows as if one hand had written both.
-function packed({ repeating, noisy }) {
-    const first = deflateRawSync(repeating, { level: 9, finishFlush: constants.Z_FULL_FLUSH });
-    const second = deflateRawSync(noisy, { level: 9, memLevel: 9, strategy: constants.Z_HUFFMAN_ONLY });
-    const header = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 2, 255]);
-    const trailer = Buffer.alloc(8);
-    trailer.writeUInt32LE(crc32(noisy, crc32(repeating)), 0);
-    trailer.writeUInt32LE(repeating.length + noisy.length, 4);
-    return Buffer.concat([header, first, second, trailer]);
 }
 
 async function predictor() {
@@ -134,3 +122,4 @@ const sizes = readdirSync(out).sort().map((name) => {
 for (const [name, plain, zipped] of sizes) console.log(`${name.padEnd(20)} ${String(plain).padStart(9)} ${String(zipped).padStart(9)} gzip`);
 const total = sizes.reduce((sum, row) => sum + row[2], 0);
 console.log(`${'all'.padEnd(20)} ${''.padStart(9)} ${String(total).padStart(9)} gzip, version ${version}`);
+if (total > most) console.error(`all files are ${total} bytes on the wire: ${total - most} more than a first visit may take`);

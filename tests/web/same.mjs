@@ -22,9 +22,7 @@ const { split } = await load('predictor.ts');
 const module = await WebAssembly.compile(readFileSync(wasm));
 const file = new Uint8Array(readFileSync(predictor));
 const parts = split(file);
-const packed = new Uint8Array(file.length);
-packed.set(parts.repeating, 0);
-packed.set(parts.noisy, parts.repeating.length);
+const packed = new Uint8Array(Buffer.concat([parts.repeating, parts.noisy]));
 
 let passed = 0;
 let failed = 0;

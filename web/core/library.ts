@@ -31,10 +31,15 @@ export class Library {
         wasi.attach(c.memory);
         c._initialize();
         const library = new Library(c, wasi);
-        const at = c.alloc(packed.length);
-        if (!at) throw new Error('the browser has no memory left for the predictor');
-        join(packed, new Uint8Array(c.memory.buffer, at, packed.length));
-        if (c.open(at, packed.length, 0) !== 0) throw new Error(library.text(c.error()));
+        let at = 0;
+        let length = 0;
+        join(packed, (bytes) => {
+            at = c.alloc(bytes);
+            if (!at) throw new Error('the browser has no memory left for the predictor');
+            length = bytes;
+            return new Uint8Array(c.memory.buffer, at, bytes);
+        });
+        if (c.open(at, length, 0) !== 0) throw new Error(library.text(c.error()));
         return library;
     }
 
