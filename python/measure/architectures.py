@@ -29,8 +29,10 @@ def build(config: Case, device: str) -> transformers.PreTrainedModel:
     kind = transformers.AutoModelForCausalLM
     if built.is_encoder_decoder:
         kind = transformers.AutoModelForSeq2SeqLM
-    if getattr(built, "vision_config", None) is not None:
+    if getattr(built, "vision_config", None) is not None or getattr(built, "vq_config", None) is not None:
         kind = transformers.AutoModelForImageTextToText
+    if type(built) not in kind._model_mapping:  # it sees, and is mapped as one that writes
+        kind = transformers.AutoModelForCausalLM
     with torch.device(device):
         try:
             return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
@@ -61,6 +63,11 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
         if kind == "video_llama_3":  # pictures are not merged
             return {"pixel_values": flat.flatten(1), "image_grid_thw": grid, "image_merge_sizes": torch.ones(count, dtype=torch.long)}, rows * columns
         return {"pixel_values": flat.flatten(1) if kind == "ernie4_5_vl_moe" else flat, "image_grid_thw": grid}, rows * columns // 4
+    if kind in ("cosmos3_edge", "muse_glimmer"):
+        grid = torch.tensor([[1, rows, columns]] * count)
+        frames, merge = getattr(eye, "patch_temporal", 1), getattr(eye, "merge_size", None) or eye.spatial_merge_size
+        flat = torch.randn(count * rows * columns, 3 * frames * patch * patch, dtype=low)
+        return {"pixel_values": flat, "image_grid_thw": grid}, rows * columns // merge**2
     if kind == "gemma4":
         places = torch.stack(torch.meshgrid(torch.arange(columns), torch.arange(rows), indexing="xy"), -1).view(1, -1, 2)
         flat = torch.rand(count, rows * columns, 3 * patch * patch, dtype=low)
@@ -79,13 +86,17 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
         return {"pixel_values": picture.unsqueeze(1)}, config.perceiver_config.resampler_n_latents
     if kind in ("idefics3", "smolvlm"):
         return {"pixel_values": picture.unsqueeze(1)}, rows * columns // config.scale_factor**2
-    if kind == "internvl":
+    if kind == "minicpmv4_6":  # patches of all pictures side by side
+        sizes = torch.tensor([[rows, columns]] * count, dtype=torch.int32)
+        flat = torch.randn(1, 3, patch, count * rows * columns * patch, dtype=low)
+        return {"pixel_values": flat, "target_sizes": sizes}, rows * columns // 16
+    if kind in ("internvl", "qianfan_ocr"):
         return {"pixel_values": picture}, int(rows * columns * config.downsample_ratio**2)
     if kind in ("aya_vision", "cohere2_vision"):
         return {"pixel_values": picture}, rows * columns // config.downsample_factor**2
     if kind == "llama4":
         return {"pixel_values": picture}, int(rows * columns * eye.pixel_shuffle_ratio**2)
-    if kind == "got_ocr2":  # two filters, each every second place
+    if kind in ("got_ocr2", "pp_chart2table", "step3p7"):  # two filters, each every second place
         return {"pixel_values": picture}, rows * columns // 16
     if kind == "gemma3":
         return {"pixel_values": picture}, config.mm_tokens_per_image
