@@ -136,7 +136,13 @@ static ft_status by_group(const reading *r, const json_t *group, ft_weight_forma
                size = json_integer_value(json_object_get(weights, "group_size"));
     const char *type = json_string_value(json_object_get(weights, "type"));
     bool floats = type && !strcmp(type, "float"), low = json_is_object(inputs);
+    const char *strategy = json_string_value(json_object_get(weights, "strategy"));
     *out = (ft_weight_format){0};
+    if (type && !floats && strcmp(type, "int") != 0) return wrong(r, "config_groups", "weights of type int or float");
+    if (strategy && !strcmp(strategy, "group") && size < 1)
+        return wrong(r, "config_groups", "a group_size beside the strategy group");
+    if (strategy && size > 0 && (!strcmp(strategy, "channel") || !strcmp(strategy, "tensor")))
+        return wrong(r, "config_groups", "the strategy group beside a group_size");
     if (bits != 4 && bits != 8) return FT_OK; /* no format for it: a warning says so */
     if (low && bits < json_integer_value(json_object_get(inputs, "num_bits")) && bits == 8)
         return wrong(r, "config_groups", "activations of no more bits than 8-bit weights");
@@ -147,8 +153,7 @@ static ft_status by_group(const reading *r, const json_t *group, ft_weight_forma
                : low && !eight ? format(FT_STORED_AS_COMPUTED, FT_FP4)
                                : format(FT_STORED_NVFP4, eight ? FT_FP8 : FT_BF16);
     } else if (floats) {
-        const char *how = json_string_value(json_object_get(weights, "strategy"));
-        bool blocks = how && !strcmp(how, "block");
+        bool blocks = strategy && !strcmp(strategy, "block");
         *out = low ? format(blocks ? FT_STORED_FP8_BLOCK : FT_STORED_AS_COMPUTED, FT_FP8)
                    : format(FT_STORED_FP8, FT_BF16);
     } else if (bits == 8) {
@@ -195,24 +200,48 @@ static void by_modelopt(reading *r)
 
 /* -- methods --------------------------------------------------------------------------------------- */
 
-static ft_status whole_bits(reading *r)
+/* Refused is what the libraries refuse: transformers' GPTQConfig and AwqConfig, vLLM's readers of both (inputs that
+ * groups do not divide). Bits that have kernels and no format here are warned of. */
+static ft_status whole_bits(reading *r, json_int_t bits)
 {
-    const json_t *said = json_object_get(r->q, "bits"), *size = json_object_get(r->q, "group_size");
-    json_int_t bits = json_integer_value(said);
-    if (said && !json_is_integer(said)) return wrong(r, "bits", "a whole number such as 4 or 8");
-    if (said && bits != 2 && bits != 3 && bits != 4 && bits != 8) return wrong(r, "bits", "2, 3, 4 or 8");
-    if (json_is_integer(size) && json_integer_value(size) < 1 && json_integer_value(size) != -1)
+    const json_t *size = json_object_get(r->q, "group_size");
+    json_int_t group = json_integer_value(size);
+    if (json_is_integer(size) && group < 1 && group != -1)
         return wrong(r, "group_size", "a whole number from 1 on, or -1 for whole rows");
+    if (json_is_integer(size) && group > 0 && r->a->hidden > 0 && r->a->hidden % group != 0)
+        return wrong(r, "group_size", "a divisor of the model's width");
     if (bits == 4) r->format = format(FT_STORED_INT4, FT_BF16);
     if (bits == 8) r->format = format(FT_STORED_INT8, FT_BF16);
     return FT_OK;
+}
+
+static ft_status gptq(reading *r)
+{
+    const json_t *said = json_object_get(r->q, "bits");
+    json_int_t bits = json_integer_value(said);
+    if (said && !json_is_integer(said)) return wrong(r, "bits", "a whole number such as 4 or 8");
+    if (bits != 2 && bits != 3 && bits != 4 && bits != 8) return wrong(r, "bits", "2, 3, 4 or 8");
+    return whole_bits(r, bits);
+}
+
+static ft_status awq(reading *r) /* four bits unless it says otherwise; w_bit is its older name for them */
+{
+    const json_t *said = json_object_get(r->q, "bits");
+    if (!said) said = json_object_get(r->q, "w_bit");
+    json_int_t bits = said ? json_integer_value(said) : 4;
+    if (said && !json_is_integer(said)) return wrong(r, "bits", "a whole number such as 4 or 8");
+    if (bits != 4 && bits != 8) return wrong(r, "bits", "4 or 8: AWQ has no kernels for others");
+    return whole_bits(r, bits);
 }
 
 static ft_status loaded_bits(reading *r) /* bitsandbytes */
 {
     bool four = json_is_true(json_object_get(r->q, "load_in_4bit")),
          eight = json_is_true(json_object_get(r->q, "load_in_8bit"));
+    const char *type = json_string_value(json_object_get(r->q, "bnb_4bit_quant_type"));
     if (four && eight) return wrong(r, "load_in_8bit", "one of load_in_4bit and load_in_8bit");
+    if (four && type && strcmp(type, "nf4") != 0 && strcmp(type, "fp4") != 0)
+        return wrong(r, "bnb_4bit_quant_type", "nf4 or fp4");
     if (four) r->format = format(FT_STORED_NF4, FT_BF16);
     if (eight) r->format = format(FT_STORED_INT8, FT_BF16);
     r->a->formats.loaded = FT_WEIGHTS_BITSANDBYTES;
@@ -223,6 +252,9 @@ static ft_status blocks_or_tensor(reading *r) /* fp8 */
 {
     const json_t *block = json_object_get(r->q, "weight_block_size"), *bits = json_object_get(r->q, "bits");
     if (json_is_integer(bits) && json_integer_value(bits) != 8) return wrong(r, "bits", "8 or none beside fp8");
+    const char *scales = json_string_value(json_object_get(r->q, "activation_scheme"));
+    if (scales && strcmp(scales, "dynamic") != 0 && strcmp(scales, "static") != 0)
+        return wrong(r, "activation_scheme", "dynamic or static");
     r->format = format(FT_STORED_AS_COMPUTED, FT_FP8);
     if (!block || json_is_null(block)) return FT_OK;
     for (size_t i = 0; i < 2; i++)
@@ -271,8 +303,8 @@ static const struct {
     ft_status (*read)(reading *r);
     ft_weight_kernel by;
     bool head; /* its head may be quantised */
-} methods[] = {{"awq", whole_bits, FT_WEIGHTS_AWQ, false},
-               {"gptq", whole_bits, FT_WEIGHTS_GPTQ, false},
+} methods[] = {{"awq", awq, FT_WEIGHTS_AWQ, false},
+               {"gptq", gptq, FT_WEIGHTS_GPTQ, false},
                {"bitsandbytes", loaded_bits, FT_WEIGHTS_BITSANDBYTES, false},
                {"compressed-tensors", by_groups, FT_WEIGHTS_ANY, true},
                {"fp8", blocks_or_tensor, FT_WEIGHTS_ANY, false},
@@ -302,6 +334,9 @@ ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch
     if (json_is_object(inner)) r.q = inner;
     const char *method = json_string_value(json_object_get(r.q, "quant_method"));
     if (!method && (json_object_get(r.q, "quant_algo") || json_object_get(r.q, "moe_quant_algo"))) method = "modelopt";
+    if (!method && (json_object_get(r.q, "load_in_4bit") || json_object_get(r.q, "load_in_8bit")))
+        method = "bitsandbytes";
+    if (!method) return wrong(&r, "quant_method", "a method such as fp8, awq, gptq, bitsandbytes, compressed-tensors");
     a->quantized = "of a method that is not known";
     a->quantized_bits = 0;
     memset(&a->formats, 0, sizeof a->formats);
