@@ -238,6 +238,7 @@ typedef struct ft_accumulation {
     double micros; /* that add up by kernels of their own; 0: products do it, or there is one */
     bool buffer;   /* into memory that is there before (Megatron's main_grad): the first micro-batch's too */
     bool wide;     /* in fp32 beside 16-bit gradients */
+    bool widened;  /* those are copied into fp32 first, by a kernel of their own */
 } ft_accumulation;
 ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, ft_accumulation sums, ft_error *err);
 /* Merges pointwise chains and pointwise into reductions, as Inductor does; `layers_only`: in layers, each compiled by

@@ -159,10 +159,14 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
          * own, and where one buffer holds the sums every micro-batch is added to it. */
         bool scores = m.stack->selective == FT_SELECTIVE_CORE_ATTENTION;
         ft_accumulation sums = {0};
-        if (!m.stack->sums_in_products)
+        if (!m.stack->sums_in_products) {
+            bool wide = w->master_weights && ft__stack_gradient_bytes(m.stack, w->dtype) > 2;
+            bool widened = wide && m.stack->widens_gradients;
             sums = (ft_accumulation){.micros = (double)w->accumulate,
-                                     .buffer = m.stack->one_gradient_buffer && w->master_weights,
-                                     .wide = w->master_weights && ft__stack_gradient_bytes(m.stack, w->dtype) > 2};
+                                     .buffer = widened || (m.stack->one_gradient_buffer && w->master_weights),
+                                     .wide = wide,
+                                     .widened = widened};
+        }
         sums.wide = sums.wide && sums.buffer;
         if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_recomputed(g, w);
         if (w->recompute == FT_RECOMPUTE_FULL && w->spared) ft__mark_spared(g, w);

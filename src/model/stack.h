@@ -55,6 +55,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
     X(no_dropout, "large language models train without dropout, whatever the config says")                         \
     X(sums_in_products, "products add weights' gradients of micro-batches up themselves")                          \
+    X(widens_gradients, "a kernel of its own widens a micro-batch's gradients before they are added up in fp32")   \
     X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")               \
     X(one_gradient_buffer, "gradients are summed where they lie; otherwise buckets hold a second copy")            \
     X(tensor_sums_beside, "going back, weights' gradients run beside the sums over tensor ranks")                  \

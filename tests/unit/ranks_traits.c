@@ -35,6 +35,7 @@ static const turn turns[] = {
     {"waits_for_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 8, STEP, 1},
     {"all_forward_first", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 4, PEAK, 1},
     {"cuts_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 8, 4, 1, 0, 8, SENT, 1},
+    {"widens_gradients", "megatron_deepspeed", "false", "gpt2", FT_BF16, 1, 2, 1, 0, 8, LAUNCHES, -1},
     {"reads_received", "megatron", "true", "gpt2", FT_BF16, 2, 2, 1, 0, 8, STEP, 1},
     {"casts_apart", "pytorch", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"keeps_low_operands", "megatron", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, PEAK, 1},
