@@ -133,6 +133,14 @@ await until(page, () => new URLSearchParams(location.hash.split('?')[1]).get('ba
 ok(true, 'arrow keys move a slider, and the address follows when it rests');
 await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 12);
 await agrees('the keyboard');
+const spoken = async () => (await page.textContent('[data-spoken]')).replaceAll('\u202f', '');
+await until(page, () => document.querySelector('[data-spoken]').textContent.includes(document.querySelector('.figures dd.big > span').textContent));
+ok(/: step [\d.]+ m?s.*in 9 of 10 cases; .*memory at its peak [\d.]+ GiB, fits/.test(await spoken()), 'a screen reader hears the answer once the slider rests', await spoken());
+await page.evaluate(() => document.querySelector('button, a[href], input, select').focus());
+await page.keyboard.press('Enter');
+await page.keyboard.press('Tab');
+ok(await page.evaluate(() => !!document.activeElement.closest('main.body')), 'the first key stop leads past the settings', await page.evaluate(() => document.activeElement.outerHTML.slice(0, 200)));
+await page.focus('#f-batch');
 await page.evaluate(() => { // one movement, however slow the machine is between keys
   const slider = document.querySelector('#f-batch');
   for (const value of ['5', '6', '7']) { slider.value = value; slider.dispatchEvent(new Event('input', { bubbles: true })); }

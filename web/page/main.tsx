@@ -8,6 +8,7 @@ import { catalogue, type Catalogue } from './catalogue';
 import { examples } from './examples';
 import { StepForm } from './form/step_form';
 import { address, change, follow, redo, redoable, state, undo, undoable, useChanges, visit } from './state';
+import { Spoken } from './spoken';
 import { views } from './views';
 import { StepView } from './view/step';
 
@@ -24,6 +25,11 @@ function Top(p: { of: Catalogue | null }): JSX.Element {
     };
     return (
         <header class="top">
+            {p.of && (
+                <button class="skip" onClick={() => document.getElementById('answers')?.focus()}>
+                    To the answers
+                </button>
+            )}
             <span class="brand">Foretell</span>
             <nav class="views" aria-label="Views">
                 {shown.map((v) => (
@@ -118,7 +124,8 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
                         <Form is={now.is} of={p.of} />
                     </details>
                 </aside>
-                <main class="body">
+                <main class="body" id="answers" tabIndex={-1}>
+                    <Spoken />
                     <Examples of={p.of} first={p.first} />
                     <Body is={now.is} of={p.of} />
                     <p class="quiet where">Answered {answerer().where}.</p>

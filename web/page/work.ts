@@ -14,6 +14,13 @@ export const moving = (): boolean => performance.now() - moved < work.rest;
 const patience = 30; // ms that what came first waits for the rest
 let under = 0; // asked, and not there yet
 let waits: (() => void)[] = [];
+const listeners = new Set<() => void>();
+
+/** Calls back whenever what came was shown; what it returns ends that. */
+export function whenShown(listener: () => void): () => void {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+}
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 function showAll(): void {
@@ -22,6 +29,7 @@ function showAll(): void {
     waits = [];
     timer = undefined;
     for (const show of all) show();
+    for (const listener of listeners) listener();
 }
 
 /** Something that a movement asked for: its figures, its pictures. They come one by one and are shown together, so that the
