@@ -21,7 +21,8 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-import requests as made  # requests.py beside this file
+import hostile  # beside this file, as these
+import requests as made
 from clients import load
 from served import JSON, KERNEL, TIMEOUT_S, TOKEN, Server, error_code, expect, page_folder, status_of
 
@@ -332,6 +333,7 @@ def main():
         tests = [(test_page, server, None), (test_says_who_serves, server, None), (test_missing, server, None), (test_methods, server, None), (test_host, server, None), (test_origin, server, None),
                  (test_bodies, server, None), (test_sizes, server, None), (test_slow, program, None), (test_many_connections, server, None),
                  (test_answers, server, program), (test_files, program, folder), (test_token, program, page), (test_many_models, program, None),
+                 (hostile.test_spoilt_requests, program, 600), (hostile.test_truncated_bodies, program, None), (hostile.test_answers_nobody_takes, program, None),
                  (lambda s, _: load(s, options.load, options.clients, options.print), server, None), (test_end, server, None)]
         failed = 0
         print(f"1..{len(tests)}", flush=True)
