@@ -101,8 +101,8 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                 <h1>Compare</h1>
                 <span class="quiet">
                     {kept.length
-                        ? 'Change settings at the side: the last row follows, and is set against the first.'
-                        : 'Keep what is set at the side, then change it: what differs and why stands here.'}
+                        ? 'Change settings: the last row follows, and is set against the first.'
+                        : 'Keep what is set, then change it: what differs and why stands here.'}
                 </span>
                 <span class="tools">
                     <button onClick={() => pin(p.is, now)} disabled={kept.length >= most}>
@@ -135,7 +135,7 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                             <thead>
                                 <tr>
                                     <th scope="col">Step</th>
-                                    <th scope="col">
+                                    <th scope="col" class="wrap">
                                         Settings{all.length > 1 ? ', where they differ from the first' : ''}
                                     </th>
                                     <th scope="col" class="n">

@@ -169,7 +169,7 @@ export function ServePlans(p: { request: Request | null }): JSX.Element {
             }
             table={tableOf(servedColumns, a?.plans ?? [])}
         >
-            {!slo && <p class="quiet">Give an objective at the side, and the best ways to keep it are searched.</p>}
+            {!slo && <p class="quiet">Give an objective among the settings, and the best ways to keep it are searched.</p>}
             {slo && <Wrong error={asked.error} />}
             {a && !a.fits && (
                 <p class="note wrong">
