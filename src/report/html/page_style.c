@@ -36,7 +36,7 @@ const char ft__page_media[] =
     ".stack td:first-child,.stack td.wrap{flex:0 0 100%;min-width:0}.stack td:first-child{font-weight:600}"
     ".stack td.wrap{color:var(--dim)}.stack td[data-name]::before{content:attr(data-name) \" \";color:var(--dim)}"
     ".picture.wide{display:none}.picture.narrow{display:block}"
-    ".figures{grid-template-columns:1fr 1fr;gap:8px}.figures dd.big{font-size:19px}section{margin-top:28px}}"
+    ".figures{grid-template-columns:1fr 1fr;gap:8px}.figures dd.big{font-size:17px;overflow-wrap:anywhere}section{margin-top:28px}}"
     "@media print{body{font-size:11px;background:#fff}.picture.wide{display:block}"
     ".picture.narrow{display:none}section{break-inside:avoid-page;margin-top:18px;padding-top:10px}"
     ".figures>div{border:1px solid var(--line)}details:not([open]){display:none}"
