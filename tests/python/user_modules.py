@@ -66,6 +66,20 @@ def padding_by_name() -> Made:
     return nn.Sequential(pads, nn.Conv2d(8, 8, 1, padding="valid")), x(2, 3, 16, 16)
 
 
+class _Beside(nn.Module):
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, given: torch.Tensor) -> torch.Tensor:
+        return given + self.layer(given)
+
+
+@works
+def even_filters_padded_by_name() -> Made:
+    return _Beside(nn.Conv1d(16, 16, 32, padding="same", groups=16)), x(2, 16, 61)
+
+
 @works
 def one_picture_without_a_batch() -> Made:
     return nn.Sequential(nn.Conv2d(3, 8, 3), nn.MaxPool2d(2), nn.Flatten(0), nn.Linear(8 * 7 * 7, 4)), x(3, 16, 16)

@@ -295,7 +295,12 @@ def _conv(low: Lowering, call: Call) -> None:
     filters = list(w.shape[2:])
     dilation = _pair(dilation, dims)
     if isinstance(pad, str):
-        pad = [0] * dims if pad == "valid" else [d * (f - 1) // 2 for d, f in zip(dilation, filters, strict=True)]
+        whole = [0 if pad == "valid" else d * (f - 1) for d, f in zip(dilation, filters, strict=True)]
+        if any(each % 2 for each in whole):  # an even filter: the one place more stands behind, put there by a copy
+            wider = low.value((*x.shape[:2], *(n + each % 2 for n, each in zip(x.shape[2:], whole, strict=True))), x.dtype)
+            low.emit("pad", [x], wider, {"shape": list(wider.shape)})
+            x = wider
+        pad = [each // 2 for each in whole]
     pad = _pair(pad, dims)
     keys: dict[str, Any] = {"k": out.shape[1]}
     keys.update(zip(_SIDES[dims - 1], filters, strict=True))
