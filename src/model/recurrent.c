@@ -30,12 +30,13 @@ static ft_ref scanned(ft_maker *m, ft_ref x, ft_ref decay, int64_t tokens, int64
         ft_op op = ft__bytes_kernel("selective_scan", b->stored, 0, 3 * (double)tokens * (double)width);
         return ft__scan_step(m, at, op, tokens, width, b->stored, (ft_ref[]){x, decay}, 2);
     }
-    ft_ref wide = ft__cast(b, at, x, FT_FP32);
-    decay = ft__each_step(b, ft__cast(b, at, decay, FT_FP32), m->q_len);
-    wide = ft__each_step(b, wide, m->q_len);
+    /* A token's decay and input are raised one by one, and what comes out is lowered and copied into its row. */
+    decay = ft__looped(b, ft__cast(b, at, ft__each_step(b, decay, m->q_len), FT_FP32), m->q_len);
+    ft_ref wide = ft__looped(b, ft__cast(b, at, ft__each_step(b, x, m->q_len), FT_FP32), m->q_len);
     ft_ref state = ft__looped(b, ft__mul(b, at, decay, wide), m->q_len);
     state = ft__looped(b, ft__add(b, at, state, wide), m->q_len);
-    return ft__looped(b, ft__cast(b, at, state, b->stored), m->q_len);
+    state = ft__looped(b, ft__cast(b, at, state, b->stored), m->q_len);
+    return ft__looped(b, ft__copy(b, at, state, tokens, width), m->q_len);
 }
 
 ft_ref ft__part_recurrent(ft_maker *m, ft_ref x)

@@ -137,7 +137,7 @@ static void layers_of_this_year(void **state)
 static void a_seventh_round(void **state)
 {
     (void)state;
-    blind_round("measurements/h200/architectures_seventh.jsonl", (blind_bounds){44, 0.055, 0.085, 0.03, 0, 0.4});
+    blind_round("measurements/h200/architectures_seventh.jsonl", (blind_bounds){44, 0.05, 0.06, 0.025, 0, 0.2});
 }
 
 /* The eighth: towers that are given pictures, decoders of bert's kin. The two worst are aria's training and
