@@ -262,6 +262,9 @@ ft_ref ft__block_open(ft_build *b, const ft_block_info *at, int64_t repeat, ft_r
     t.block = b->block;
     t.role = FT_ACTIVATION;
     t.strided = t.permuted = false;
+    /* Beside adapters what enters the first layer is frozen, and what enters the others was made with adapters: their
+     * gradients go through the whole layer. */
+    if (repeat > 1 && b->lora_rank > 0 && b->training && !b->untracked) t.trained = true;
     ft_ref carried = keep(b, &t);
     b->g->blocks[b->block].carry_in = carried;
     return carried;

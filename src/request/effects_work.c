@@ -235,12 +235,6 @@ static const char *predicting(const ft_effect_case *c)
 
 static const char *read_as(const ft_effect_case *c) { return c->a->nearest ? NULL : "the model's type is known"; }
 
-/* Gradients of adapters lie where activations were, and the peak is before them. */
-static const char *in_backward(const ft_effect_case *c)
-{
-    return c->trains && c->w->lora_rank > 0 ? "gradients of adapters are not there at the peak" : updating(c);
-}
-
 /* What a growing cache leaves behind is seen with plain segments alone. */
 static const char *reserving(const ft_effect_case *c)
 {
@@ -281,7 +275,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_POWER_CAP] = timed,
     [FT_KEY_ID_EMA] = updating,
     [FT_KEY_ID_MOMENTS] = moments,
-    [FT_KEY_ID_IN_BACKWARD] = in_backward,
+    [FT_KEY_ID_IN_BACKWARD] = updating,
     [FT_KEY_ID_EXPANDABLE] = reserving,
     [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
     [FT_KEY_ID_REMAT] = policies,
