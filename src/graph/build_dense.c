@@ -131,6 +131,7 @@ ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t o
     }
     const ft_tensor *w = ft__tensor_of(b, weight);
     if (b->training && ft__packed(b, weight, flow)) {
+        if (w->element_bytes < 1) ft__packed_call(b, at);
         ft__unpack(b, at, weight);
     } else if (w->element_bytes < ft_dtype_bytes(n.op.dtype) && ft__format_stored(b, at) != FT_STORED_AS_COMPUTED) {
         n.op.weights = ft__format_stored(b, at); /* its kernel widens them on the way */

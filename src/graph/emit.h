@@ -41,6 +41,8 @@ ft_ref ft__lowered(ft_build *b, ft_at at, ft_ref weight);
 /* Weights of fewer bits than what flows, and the kernel that unpacks them: see build_dense.c. */
 bool ft__packed(const ft_build *b, ft_ref weight, ft_dtype flow);
 void ft__unpack(ft_build *b, ft_at at, ft_ref weight);
+/* What a layer of 4-bit weights costs the host beyond its kernels, going forward. */
+void ft__packed_call(ft_build *b, ft_at at);
 /* By operators that autograd sees: a tensor that lives as long as somebody reads it. */
 ft_ref ft__unpacked(ft_build *b, ft_at at, ft_ref weight, ft_dtype flow);
 #endif

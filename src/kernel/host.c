@@ -27,6 +27,15 @@ static double as_operators(const ft_issuer *by, double us)
 
 static bool is_view(ft_verb v) { return v == FT_DO_VIEW || v == FT_DO_SLICE || v == FT_DO_SPLIT || v == FT_DO_EXPAND; }
 
+/* A cast that no Python asks for: autocast's own, within the call of the operator that wants it, and going back those
+ * that undo casts. It costs what an operator costs in a loop. */
+static bool within_a_call(const ft_issuer *by, const ft_node *n)
+{
+    if (!by->lowers || n->op.kind != FT_OP_ELEMENTWISE || !n->op.name || strncmp(n->op.name, "cast_", 5) != 0)
+        return false;
+    return n->phase == FT_BACKWARD || strcmp(n->op.name, "cast_fp32") != 0;
+}
+
 double ft__host_node_us(const ft_issuer *by, const ft_node *n)
 {
     const ft_host *host = of(by);
@@ -46,6 +55,7 @@ double ft__host_node_us(const ft_issuer *by, const ft_node *n)
         double view = by->us_per_op / host->one_figure.views;
         return (runs ? by->us_per_op : view) + view * (views > 1 ? views - 1 : 0);
     }
+    if (within_a_call(by, n)) once = host->python.loop_us;
     return once + (views > 1 ? (views - 1) * host->operators[FT_DO_VIEW].recorded_us : 0);
 }
 

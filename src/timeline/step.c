@@ -221,6 +221,8 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .dispatch = dispatch_of(work),
                        .gradients = work->task == FT_TRAIN,
                        .us_per_op = work->host_us_per_op,
+                       .lowers = work->autocast || (work->task == FT_TRAIN && work->lora_rank > 0 &&
+                                                    ft__adapters_of(work).form == FT_ADAPTER_AUTOCAST),
                        .lean_hooks = ft__stack(work)->lean_hooks};
 }
 

@@ -49,6 +49,22 @@ static void views_behind_an_operator_are_counted(void **state)
     assert_true(ft__host_node_us(&host, &n) > once);
 }
 
+/* Autocast lowers an operand within the call that wants it, and autograd undoes casts: no Python asks for either. */
+static void casts_of_autocast_cost_as_in_a_loop(void **state)
+{
+    (void)state;
+    ft_issuer plain = {.dispatch = FT_DISPATCH_EAGER, .gradients = true}, lowers = plain;
+    lowers.lowers = true;
+    ft_node low = node(FT_DO_POINTWISE, FT_FORWARD, true), wide = low, back = node(FT_DO_POINTWISE, FT_BACKWARD, true);
+    low.op.kind = wide.op.kind = back.op.kind = FT_OP_ELEMENTWISE;
+    low.op.name = "cast_bf16";
+    wide.op.name = back.op.name = "cast_fp32";
+    assert_true(ft__host_node_us(&lowers, &low) == ft__host_loop_us(&lowers));
+    assert_true(ft__host_node_us(&lowers, &back) == ft__host_loop_us(&lowers));
+    assert_true(ft__host_node_us(&plain, &low) > 2 * ft__host_loop_us(&plain));
+    assert_true(ft__host_node_us(&lowers, &wide) == ft__host_node_us(&plain, &wide)); /* a model's own */
+}
+
 static void what_the_user_says_holds(void **state)
 {
     (void)state;
@@ -152,6 +168,7 @@ int main(void)
         cmocka_unit_test(views_behind_an_operator_are_counted),
         cmocka_unit_test(what_the_user_says_holds),
         cmocka_unit_test(less_of_the_host_from_eager_to_none),
+        cmocka_unit_test(casts_of_autocast_cost_as_in_a_loop),
         cmocka_unit_test(checkpoints_cost_the_host),
         cmocka_unit_test(wrappers_cost_by_the_parameter),
         cmocka_unit_test(plans_are_made_where_cudnn_answers),
