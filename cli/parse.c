@@ -149,16 +149,18 @@ static bool has_option(const cli_command *command, const char *flag)
     return false;
 }
 
+/* People may be told of it: it is shown, or the other name of one that is. */
+static bool may_be_named(const cli_option *o) { return o->group == CLI_ALIAS || cli_option_shown(o); }
+
 static int unknown_option(const cli_command *command, const char *typed)
 {
     const char *names[OPT_COUNT];
     size_t count = 0;
     for (int i = 0; i < OPT_COUNT; i++)
-        if (cli_options[i].commands & command->bit && cli_option_shown(&cli_options[i]) &&
-            strlen(cli_options[i].name) > 1)
+        if (cli_options[i].commands & command->bit && may_be_named(&cli_options[i]) && strlen(cli_options[i].name) > 1)
             names[count++] = cli_options[i].name;
     for (int i = 0; i < OPT_COUNT; i++) {
-        if (strcmp(cli_options[i].name, typed) != 0 || !cli_option_shown(&cli_options[i])) continue;
+        if (strcmp(cli_options[i].name, typed) != 0 || !may_be_named(&cli_options[i])) continue;
         for (int c = 0; c < cli_command_count; c++)
             if (cli_options[i].commands & cli_commands[c].bit)
                 return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"", typed, cli_commands[c].name,
