@@ -18,19 +18,19 @@ typedef struct ft_change {
 
 /* Every field that a key of the request stands for; but for "kv_dtype", which may be left out, and "global_batch", a
  * product: batch x accumulate x dp. */
-#define FT_CHANGE_FIELDS(X)                                                                                          \
-    X(work.batch)                                                                                                    \
-    X(work.dtype)                                                                                                    \
-    X(work.autocast)                                                                                                 \
-    X(work.attention)                                                                                                \
-    X(work.execution)                                                                                                \
-    X(work.optimizer)                                                                                                \
-    X(work.recompute) X(work.nchw) X(work.cache) X(work.weight_bits) X(work.lora_rank) X(parallel.dp) X(parallel.tp) \
-        X(parallel.pp) X(parallel.cp) X(parallel.vpp) X(parallel.ep) X(parallel.etp) X(parallel.dispatch_once)       \
-            X(parallel.expert_overlap) X(parallel.zero) X(parallel.sp) X(parallel.overlap) X(parallel.no_overlap)    \
-                X(parallel.in_pieces) X(parallel.gather) X(parallel.schedule) X(parallel.bucket_bytes)               \
-                    X(parallel.reduce_bytes) X(loader.workers) X(loader.pageable) X(loader.samples_per_s_disk)       \
-                        X(device) X(arch->vocab) X(arch->ffn) X(arch->hidden)
+/* clang-format off */
+#define FT_CHANGE_FIELDS(X)                                                                    \
+    X(work.batch) X(work.dtype) X(work.autocast) X(work.attention) X(work.execution)           \
+    X(work.optimizer) X(work.recompute) X(work.nchw) X(work.cache) X(work.weight_bits)         \
+    X(work.lora_rank)                                                                          \
+    X(parallel.dp) X(parallel.tp) X(parallel.pp) X(parallel.cp) X(parallel.vpp) X(parallel.ep) \
+    X(parallel.etp) X(parallel.dispatch_once) X(parallel.expert_overlap) X(parallel.zero)      \
+    X(parallel.sp) X(parallel.overlap) X(parallel.no_overlap) X(parallel.in_pieces)            \
+    X(parallel.gather) X(parallel.schedule) X(parallel.bucket_bytes) X(parallel.reduce_bytes)  \
+    X(loader.workers) X(loader.pageable) X(loader.samples_per_s_disk)                          \
+    X(device)                                                                                  \
+    X(arch->vocab) X(arch->ffn) X(arch->hidden)
+/* clang-format on */
 
 /* "global_batch" of a request that stands for this; 0: it can do without. */
 static inline int64_t ft__change_global(const ft_change *c)
