@@ -15,8 +15,11 @@
 
 static int print(const cli_asker *a, const ft_plan *p)
 {
-    ft_text out = {0};
+    ft_text out = {0}, idle = {0};
     ft_style style = cli_style(a->args);
+    ft__idle_say(p->idle, p->idle_count, &idle);
+    if (idle.length && !a->json) cli_say_warnings(a->args->operands[0], idle.at);
+    ft__text_free(&idle);
     if (a->json) {
         ft__answer_plan(&out, NULL, p);
         ft__text_add(&out, "\n");

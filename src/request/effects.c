@@ -36,23 +36,39 @@ static bool given(const ft_effect_case *c, ft_key_id id)
     return c->r->cluster && json_object_get(c->r->cluster, ft__keys[id].key);
 }
 
-ft_status ft__request_effects(const ft_said *said, ft_model_request *r, ft_error *err)
+static ft_effect_case case_of(const ft_said *said, const ft_model_request *r)
 {
     const ft_parallel *p = &r->parallel;
     bool trains = r->work.task == FT_TRAIN;
-    ft_effect_case c = {.said = said,
-                        .r = r,
-                        .p = p,
-                        .w = &r->work,
-                        .a = r->arch,
-                        .ranks = ft__parallel_ranks(p),
-                        .trains = trains,
-                        .shares = trains && p->dp * p->cp > 1};
+    return (ft_effect_case){.said = said,
+                            .r = r,
+                            .p = p,
+                            .w = &r->work,
+                            .a = r->arch,
+                            .ranks = ft__parallel_ranks(p),
+                            .trains = trains,
+                            .shares = trains && p->dp * p->cp > 1};
+}
+
+static ft_rule rule_of(int key) { return ft__work_rules[key] ? ft__work_rules[key] : ft__ranks_rules[key]; }
+
+void ft__request_still_idle(const ft_said *said, const ft_model_request *r, ft_idle_key *at, size_t *count)
+{
+    const ft_effect_case c = case_of(said, r);
+    size_t kept = 0;
+    for (size_t i = 0; i < *count; i++)
+        if (rule_of((int)at[i].key)(&c)) at[kept++] = at[i];
+    *count = kept;
+}
+
+ft_status ft__request_effects(const ft_said *said, ft_model_request *r, ft_error *err)
+{
+    const ft_effect_case c = case_of(said, r);
     r->idle_count = 0;
     for (int i = 0; i < FT_KEY_COUNT; i++) {
         ft_key_id id = (ft_key_id)i;
         if (!of_a_model(ft__keys[i].section)) continue;
-        const ft_rule rule = ft__work_rules[i] ? ft__work_rules[i] : ft__ranks_rules[i];
+        const ft_rule rule = rule_of(i);
         if (!rule) return ft__fail(err, FT_E_BUG, "\"%s\" has no rule in effects.c", ft__keys[i].key);
         if (!given(&c, id) || repeats_default(&c, id)) continue;
         const char *why = rule(&c);

@@ -2,7 +2,7 @@
  *
  * A study takes every key of a step, and asks for steps with most of them. What the others ask for is a part of one
  * step's answer (its kernels, its pictures), or what the study chooses itself (batches of a grid). They are taken out
- * of what is asked, and said. tests/python/test_effects.py gives every key to every study and holds this against what
+ * of what is asked, and said; a plan leaves them in the steps that it proposes. tests/python/test_effects.py gives every key to every study and holds this against what
  * the answers do. */
 #include <math.h>
 #include <string.h>
@@ -22,6 +22,7 @@ static const struct {
     {FT_ASK_LARGEST, "detail advice techniques course pictures", "a model is answered with, not its step in detail"},
     {FT_ASK_SCALE, "detail advice techniques course pictures tokens",
      "curves over GPUs are answered with, no step in detail"},
+    {FT_ASK_PLAN, "detail advice techniques course pictures tokens", "layouts are answered with, no step in detail"},
     {FT_ASK_SERVE, "detail techniques pictures loader", "a load is answered with, no step in detail"},
     {FT_ASK_SERVE, "batch global_batch seq", "the engine batches requests, whose lengths are \"isl\" and \"osl\""},
     {FT_ASK_SERVE, "attention execution compile_scope host_us_per_op cache", "the engine's own"},
@@ -51,16 +52,25 @@ void ft__idle_note(ft_idle_list *list, const json_t *home, ft_key_id id, const c
         list->at[list->count++] = (ft_idle_key){id, why};
 }
 
+static bool is_listed(size_t row, ft_ask task, int key)
+{
+    return rows[row].task == task && ft__keys[key].section == FT_SECTION_MODEL &&
+           ft__among(rows[row].keys, ft__keys[key].key);
+}
+
+void ft__study_note(ft_ask task, const json_t *base, ft_idle_list *list)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int k = 0; k < FT_KEY_COUNT; k++)
+            if (is_listed(i, task, k)) ft__idle_note(list, base, (ft_key_id)k, rows[i].why);
+}
+
 void ft__study_idle(ft_ask task, json_t *base, ft_idle_list *list)
 {
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        if (rows[i].task != task) continue;
-        for (int k = 0; k < FT_KEY_COUNT; k++) {
-            if (ft__keys[k].section != FT_SECTION_MODEL || !ft__among(rows[i].keys, ft__keys[k].key)) continue;
-            ft__idle_note(list, base, (ft_key_id)k, rows[i].why);
-            ft__key_drop(base, (ft_key_id)k);
-        }
-    }
+    ft__study_note(task, base, list);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        for (int k = 0; k < FT_KEY_COUNT; k++)
+            if (is_listed(i, task, k)) ft__key_drop(base, (ft_key_id)k);
 }
 
 void ft__kernel_idle(const json_t *object, const ft_op *op, ft_idle_list *list)

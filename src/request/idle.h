@@ -28,4 +28,6 @@ void ft__idle_note(ft_idle_list *list, const json_t *home, ft_key_id id, const c
 void ft__kernel_idle(const json_t *object, const ft_op *op, ft_idle_list *list);
 /* Keys of one step that a study of many has no use for: taken out of the base, and put on the list. */
 void ft__study_idle(ft_ask task, json_t *base, ft_idle_list *list);
+/* They stay in the base: of a plan, whose layouts are asked for as steps. */
+void ft__study_note(ft_ask task, const json_t *base, ft_idle_list *list);
 #endif

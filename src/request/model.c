@@ -291,6 +291,16 @@ static ft_status check_task(const ft_model_request *r, ft_error *err)
                        r->arch->model_type);
 }
 
+ft_status ft__model_request_said(const json_t *object, ft_said *out, ft_error *err)
+{
+    ft__said_init(out);
+    FT_TRY(ft__said_read(object, FT_SECTION_COMMON, out, err));
+    FT_TRY(ft__said_read(object, FT_SECTION_MODEL, out, err));
+    FT_TRY(ft__parallel_read(object, out, err));
+    FT_TRY(ft__loader_read(object, out, err));
+    return ft__lora_read(object, out, err);
+}
+
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
                                  ft_stack_source find_stack, void *source, ft_model_request *out, ft_error *err)
 {
@@ -298,12 +308,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__request_task(object, &out->ask, err));
     FT_TRY(ft__task_keys_known(object, out->ask, err));
     ft_said said;
-    ft__said_init(&said);
-    FT_TRY(ft__said_read(object, FT_SECTION_COMMON, &said, err));
-    FT_TRY(ft__said_read(object, FT_SECTION_MODEL, &said, err));
-    FT_TRY(ft__parallel_read(object, &said, err));
-    FT_TRY(ft__loader_read(object, &said, err));
-    FT_TRY(ft__lora_read(object, &said, err));
+    FT_TRY(ft__model_request_said(object, &said, err));
     set_task(&said, out);
     FT_TRY(ft__settle_dtypes(&said, out, err));
     FT_TRY(find_named_stack(object, find_stack, source, out, err));

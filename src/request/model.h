@@ -49,6 +49,8 @@ ft_status ft__model_request_check(const ft_model_request *r, ft_error *err);
  * `status`. */
 ft_status ft__model_request_explain(const ft_model_request *r, ft_status status, ft_error *err);
 
+/* What such a request says, key by key. */
+ft_status ft__model_request_said(const json_t *object, ft_said *out, ft_error *err);
 ft_status ft__model_request_read(const json_t *object, ft_device_source find_device, ft_model_source find_model,
                                  ft_stack_source find_stack, void *source, ft_model_request *out, ft_error *err);
 #endif

@@ -95,7 +95,18 @@ static ft_status data_ranks_follow(const char *where, ft_error *err)
     return ft__fail_at(err, FT_E_KEY, where, 0, 0, "\"dp\" follows from \"gpus\" and the other degrees: leave it out");
 }
 
-static ft_status read_search(const json_t *search, ft_plan_request *r, ft_error *err)
+/* The same key as a plain request has it says nothing beside the search. */
+static void note_beside(const json_t *object, ft_key_id tried, ft_plan_request *r)
+{
+    static const char why[] = "\"search\" says what is tried";
+    const json_t *parallel = ft__key_get(object, FT_KEY_ID_PARALLEL);
+    const ft_key_id degree = ft__key_find(FT_SECTION_PARALLEL, ft__keys[tried].key);
+    if (degree != FT_KEY_COUNT && parallel) ft__idle_note(&r->idle, parallel, degree, why);
+    if (tried == FT_KEY_ID_TRIED_BATCH) ft__idle_note(&r->idle, object, FT_KEY_ID_PLAN_BATCH, why);
+    if (tried == FT_KEY_ID_TRIED_RECOMPUTE) ft__idle_note(&r->idle, object, FT_KEY_ID_PLAN_RECOMPUTE, why);
+}
+
+static ft_status read_search(const json_t *object, const json_t *search, ft_plan_request *r, ft_error *err)
 {
     static const ft_section section = FT_SECTION_SEARCH;
     searched all[SEARCHED];
@@ -113,7 +124,10 @@ static ft_status read_search(const json_t *search, ft_plan_request *r, ft_error 
     FT_TRY(ft__keys_known(search, &section, 1, err));
     FT_TRY(ft__said_read(search, section, &said, err));
     list_searched(r, all);
-    for (size_t i = 0; i < SEARCHED; i++) FT_TRY(take(&said, &all[i], "search", err));
+    for (size_t i = 0; i < SEARCHED; i++) {
+        if (ft__given(&said, all[i].id)) note_beside(object, all[i].id, r);
+        FT_TRY(take(&said, &all[i], "search", err));
+    }
     return FT_OK;
 }
 
@@ -128,6 +142,7 @@ static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_re
     if (!parallel) return FT_OK;
     if (!json_is_object(parallel))
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 8}");
+    ft__idle_note(&r->idle, parallel, FT_KEY_ID_GPUS, "\"gpus\" beside \"parallel\" says how many there are");
     if (ft__key_get(parallel, FT_KEY_ID_DP)) return data_ranks_follow("parallel.dp", err);
     json_t *rest = ft__study_copy(parallel);
     if (!rest || !ft__key_set(r->base, FT_KEY_ID_PARALLEL, rest)) return ft__no_memory(err);
@@ -184,6 +199,7 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     *out = (ft_plan_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_PLAN, &out->base, &said, err));
     if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("train"))) return ft__no_memory(err);
+    ft__study_note(FT_ASK_PLAN, out->base, &out->idle);
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, "how many there are, as 64", err));
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GLOBAL, "sequences that a step trains on, over all GPUs, as 256", err));
     out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);
@@ -195,7 +211,7 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     int goal = ft__word_of(&said, FT_KEY_ID_OBJECTIVE);
     out->goal = goal < FT_GOAL_COUNT ? (ft_plan_goal)goal : FT_GOAL_TIME; /* "time" is "step_ms" */
     FT_TRY(keep_given(object, &said, out, err));
-    FT_TRY(read_search(said.at[FT_KEY_ID_SEARCH].json, out, err));
+    FT_TRY(read_search(object, said.at[FT_KEY_ID_SEARCH].json, out, err));
     FT_TRY(ft__said_inside(object, FT_SECTION_CONSTRAINTS, "{\"memory_margin\": 0.04}", &said, err));
     out->margin = ft__real_of(&said, FT_KEY_ID_MEMORY_MARGIN);
     FT_TRY(read_allowed(&said, out, err));
@@ -214,7 +230,7 @@ ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out
                            "how many GPUs a plan may have is \"gpus\" itself, not part of \"parallel\"");
     FT_TRY(keep_given(object, &said, out, err));
     ft__key_drop(out->base, FT_KEY_ID_PARALLEL);
-    FT_TRY(read_search(said.at[FT_KEY_ID_SEARCH].json, out, err));
+    FT_TRY(read_search(object, said.at[FT_KEY_ID_SEARCH].json, out, err));
     if (out->vpp.count || out->cp.count || out->etp.count || out->zero.count || out->batch.count || out->recompute ||
         out->schedules)
         return ft__fail_at(err, FT_E_KEY, "search", 0, 0,

@@ -1,6 +1,7 @@
 /* `"task": "plan"`: which layout a training job should run with. */
 #ifndef FT_REQUEST_PLAN_H
 #define FT_REQUEST_PLAN_H
+#include "request/idle.h"
 #include "request/study.h"
 
 /* Values of one degree that are searched; none: the search's own choice. */
@@ -16,6 +17,7 @@ typedef enum ft_plan_goal { FT_GOAL_TIME, FT_GOAL_MEMORY, FT_GOAL_ENERGY, FT_GOA
 /* {"task":"plan","model":"llama-3-70b","gpu":"h100_sxm","gpus":64,"global_batch":256,"search":{"tp":[4,8]}}; every
  * other key is one of a training step. Free it with ft__plan_request_free either way. */
 typedef struct ft_plan_request {
+    ft_idle_list idle;     /* keys of a step that a plan has no use for */
     json_t *base;          /* a training step without degrees, micro-batch and recomputation */
     json_t *typed;         /* `search` as a command line says it, read; NULL: it was an object, or left out */
     const char *framework; /* NULL: the one of the stack, or the usual one (search/usual.c) */

@@ -189,6 +189,8 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
     if (!named && !runs && s->framework->execution &&
         !ft__key_set(base, FT_KEY_ID_EXECUTION, json_string(s->framework->execution)))
         return ft__no_memory(err);
+    s->own_stack = named;
+    s->own_execution = runs;
     FT_TRY(ft__model_request_of(ft, scratch, base, &s->request, err));
     FT_TRY(ft__cluster_read(s->request.cluster, s->request.device, r->gpus, &s->cluster, err));
     s->quantile = s->request.quantile > 0 ? s->request.quantile : ft__context_quantile(ft);
@@ -246,6 +248,7 @@ static ft_status run(ft_search *s, ft_crew *w, ft_plan *out, ft_error *err)
     FT_TRY(ft__crew_hire(s->threads, w, err));
     FT_TRY(look_at_model(s, &w->bench[0], err));
     FT_TRY(ft__plan_space(s, err));
+    FT_TRY(ft__plan_idle(s, out, err));
     for (size_t i = 0; i < s->candidate_count; i++) FT_TRY(ft__plan_cell(s, &s->candidates[i], err));
     FT_TRY(ft__crew_do(w, s->cell_count, PROBED_AT_ONCE, probe, s, err));
     for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);

@@ -14,6 +14,8 @@
 #include "search/framework.h"
 #include "study/context.h"
 
+typedef struct ft_plan ft_plan;
+
 /* One layout, as far as a search changes it. */
 typedef struct ft_layout {
     ft_parallel parallel;
@@ -78,6 +80,7 @@ typedef struct ft_search {
     ft_cell *cells;
     size_t cell_count, cell_room;
     int threads;
+    bool own_stack, own_execution; /* the request names them; otherwise they are the framework's */
 } ft_search;
 
 /* Fills candidates, twins left out; without the checks, and with none where there are none (space.c). What cannot be
@@ -89,6 +92,8 @@ ft_status ft__plan_space(ft_search *s, ft_error *err);
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);
 ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err);
 void ft__plan_bound(const ft_search *s, ft_candidate *c);
+/* Keys of the request that have no effect in any of the candidates' steps (idle.c). */
+ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err);
 /* The request with a candidate's layout. */
 ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *layout);
 /* Whether how context ranks exchange is worth a word: it is not what frameworks do by themselves. */
@@ -115,7 +120,7 @@ typedef struct ft_plan_of_gpus { /* the best on another number of GPUs */
     ft_candidate best;
 } ft_plan_of_gpus;
 
-typedef struct ft_plan {
+struct ft_plan {
     ft_search search;
     size_t candidates, refused, too_large, forecasts, fit, tight;
     bool proven, trial; /* a trial looks for one plan and nothing beside it */
@@ -131,9 +136,11 @@ typedef struct ft_plan {
     size_t changed_count;
     ft_plan_of_gpus by_gpus[5]; /* where that was asked for: the fewest first, those asked for among them */
     size_t by_gpus_count;
+    ft_idle_key idle[FT_IDLE_MOST]; /* keys that no layout has a use for */
+    size_t idle_count;
     int64_t least_gpus; /* nothing fits: the fewest that would do; 0: not known */
     ft_arena *arena;
-} ft_plan;
+};
 
 /* The framework of a training step that names none: that of its stack, or the usual one for such models (usual.c). */
 ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const json_t *base, const ft_framework **out,

@@ -30,10 +30,17 @@ BASES: dict[str, list[dict[str, Any]]] = {
     "infer": [{**LLAMA, "batch": [1], "seq": [512]}, {"model": "resnet-50", "gpu": "h100_sxm", "batch": [1]}],
     "largest": [{"gpu": "h100_sxm"}, {"gpu": "h100_sxm", "use": "infer"}],
     "scale": [LLAMA],
+    # Two degrees are enough to find what waits for one, and few layouts are soon forecast.
+    "plan": [{**LLAMA, "gpus": 4, "global_batch": 8, "search": {"tp": [1, 2], "pp": [1, 2], "cp": 1, "batch": 1}}],
+    "choose": [{**LLAMA, "gpus": 4, "global_batch": 8, "tokens": 1e9, "search": {"tp": [1, 2], "pp": [1, 2], "cp": 1, "batch": 1}}],
     "serve": [{**LLAMA, "isl": 128, "osl": 16, "concurrency": 4, "requests": 16}],
 }
 # Parts of an answer that repeat the request.
 ECHOES = ("warnings", "request", "parallel", "cluster", "stack", "understood")
+# Of a plan: the training step to ask for next, and how long it was looked for.
+ECHOES_INSIDE = ("request", "search_ms")
+# What decides among layouts of which only the best are shown, or of which a framework runs one kind.
+OF_OTHER_LAYOUTS = {"execution", "master_weights", "optimizer_in_backward", "parallel.sp", "parallel.expert_overlap"}
 # Values that only happen to give the same answer: of parts that are one thing together, of a load that never waits, of a
 # model whose engine has no recipe and whose prompts fit into one iteration; a ResNet lies as it is asked to by default.
 HAPPEN = {
@@ -42,6 +49,9 @@ HAPPEN = {
     "scale": {"expandable_segments"},
     "collective": {"cluster.gpus_per_node", "cluster.nodes"},  # a node of two or more for two ranks; as many as they fill
     "largest": {"master_weights"},  # on, unless it is said otherwise
+    "plan": OF_OTHER_LAYOUTS,
+    "choose": OF_OTHER_LAYOUTS | {"expandable_segments", "recompute_layers", "parallel.schedule", "parallel.tp_overlap",
+                                  "parallel.overlap_p2p", "cluster.nodes", "allow"},  # one layout of all is told of
 }
 SECTIONS_AS_ONE = ("loader", "lora")  # warned of as a whole, or a part that needs another
 
@@ -97,8 +107,14 @@ def trials(schema: dict[str, Any], task: str, base: dict[str, Any]) -> Iterator[
                     yield f"{key}.{inner}", {**base, key: {inner: value}}
 
 
+def without(part: Any, keys: tuple[str, ...]) -> Any:
+    if isinstance(part, dict):
+        return {key: without(value, keys) for key, value in part.items() if key not in keys}
+    return [without(each, keys) for each in part] if isinstance(part, list) else part
+
+
 def bare(answer: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in answer.items() if key not in ECHOES}
+    return without({key: value for key, value in answer.items() if key not in ECHOES}, ECHOES_INSIDE)
 
 
 @pytest.mark.parametrize("task", BASES)
@@ -109,7 +125,7 @@ def test_studies_say_what_has_no_effect(schema: dict[str, Any], program: Path, t
         asked = [("", base), *trials(schema, task, base)]
         lines = run(program, "batch", "-j", "1", input="".join(json.dumps(each) + "\n" for _, each in asked)).stdout.splitlines()
         answers = [json.loads(line) for line in lines]
-        assert answers[0]["ok"] and "warnings" not in answers[0], answers[0]
+        assert answers[0]["ok"] and "has no effect" not in str(answers[0].get("warnings")), answers[0]
         silent: dict[str, int] = {}
         acting: set[str] = set()
         for (key, _), answer in zip(asked[1:], answers[1:], strict=True):
@@ -181,3 +197,27 @@ def test_options_without_effect_are_said_at_every_front_end(
     for warnings in (answered["warnings"], batched["warnings"], step.warnings):
         assert any(each.startswith(start) for each in warnings), warnings
     assert f"warning: {start}" in str(step)
+
+
+SEARCHES = {
+    "plan": ({"gpus": 4, "global_batch": 8}, ["--gpus=4", "--global-batch-size=8"]),
+    "choose": ({"gpus": 4, "global_batch": 8, "tokens": 1e9}, ["--gpus=4", "--global-batch-size=8", "--tokens=1e9"]),
+}
+
+
+@pytest.mark.parametrize("task", SEARCHES)
+def test_searches_say_it_at_every_front_end(program: Path, task: str) -> None:
+    keys, flags = SEARCHES[task]
+    line = [program, task, LLAMA["model"], f"--gpu={LLAMA['gpu']}", *flags, "--tp=1", "--pp=1", "--cp=1",
+            "--compile-scope=layers", "--expert-skew=2"]
+    parallel = {"tp": 1, "pp": 1, "cp": 1, "expert_skew": 2}
+    asked = {**LLAMA, **keys, "compile_scope": "layers", "parallel": parallel}
+    shown = run(*line)
+    answered = json.loads(run(*line, "--json").stdout)["warnings"]
+    batched = json.loads(run(program, "batch", input=json.dumps({"task": task, **asked})).stdout)["warnings"]
+    found = getattr(foretell, task)(**asked)
+    for name in ("compile_scope", "expert_skew"):
+        start = f'"{name}" has no effect: '
+        assert f"{LLAMA['model']}: warning: {start}" in shown.stderr, shown.stderr
+        for warnings in (answered, batched, found.warnings):
+            assert any(each.startswith(start) for each in warnings), warnings
