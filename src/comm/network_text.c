@@ -111,6 +111,15 @@ static bool is_fabric(const char *w, size_t n)
     return false;
 }
 
+/* The word that starts here, whatever its letters' case. */
+static bool names_fabric(const char *raw)
+{
+    char low[24];
+    size_t n = 0;
+    while (n < sizeof low && isalnum((unsigned char)raw[n])) low[n] = (char)tolower((unsigned char)raw[n]), n++;
+    return n < sizeof low && is_fabric(low, n);
+}
+
 static double counting_word(const char *w, size_t n)
 {
     static const char *const words[] = {"one", "two", "three", "four", "five", "six", "seven", "eight"};
@@ -237,7 +246,9 @@ static ft_status read_figure(const char *raw, size_t i, part *p, ft_network *out
         return FT_OK;
     }
     while (raw[j] == ' ') j++;
-    bool letter = (raw[j] == 'x' || raw[j] == 'X' || raw[j] == '*') && !isalpha((unsigned char)raw[j + 1]);
+    bool letter = raw[j] == 'x' || raw[j] == 'X' || raw[j] == '*';
+    /* "4xHDR200": a word behind it is a network's, or "x" is that word's first letter ("400 XDR"). */
+    if (letter && isalpha((unsigned char)raw[j + 1])) letter = j == n && names_fabric(raw + j + 1);
     bool times = letter || !strncmp(raw + j, "\xc3\x97", 2); /* the sign */
     bool size = false;
     double unit = ft__figure_unit(raw + j, &unit_length, &size);

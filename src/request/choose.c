@@ -90,6 +90,16 @@ static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_erro
     if (!json_is_string(value)) return FT_OK;
     char *end = NULL;
     const char *said = json_string_value(value);
+    for (const char *at = said; strchr(said, ',');) { /* as a command line lists them */
+        long long one = strtoll(at, &end, 10);
+        if (end == at || (*end && *end != ',') || one < 1 || one > MOST_GPUS || r->count_count == FT_CHOOSE_COUNTS)
+            return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
+                               "\"gpus\" must be whole numbers from 1 to 2^20, at most %d of them, got \"%.40s\"",
+                               FT_CHOOSE_COUNTS, said);
+        r->counts[r->count_count++] = one;
+        if (!*end) return FT_OK;
+        at = end + 1;
+    }
     long long low = strtoll(said, &end, 10), high = end != said && *end == ':' ? strtoll(end + 1, &end, 10) : low;
     if (end == said || *end || low < 1 || high < low || high > MOST_GPUS)
         return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,

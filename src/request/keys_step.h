@@ -4,7 +4,7 @@
 #define FT_REQUEST_KEYS_STEP_H
 
 #define FT_STEP_KEYS(FLAG, PLAIN)                                                                                      \
-    FLAG(LOSS, "loss", WORD, 0, 0, WORDS(entropy), 0, "loss", 0, NULL, TRAIN,                                          \
+    FLAG(LOSS, "loss", WORD, 0, 0, WORDS(entropy), 0, "loss", 0, NULL, TRAIN | PLANS | CHOOSE,                         \
       "what is done with the logits: the model's own, in fp32, in their own format, in one kernel, with the head",     \
       "`model` (its own code's), `upcast` (copied to fp32), `narrow` (in their own format), `fused` (one kernel each " \
       "way, the gradient over the logits: Liger's, Apex', FlashAttention's), `fused_linear` (head and loss in chunks: "\
@@ -13,7 +13,7 @@
       "positions of each sequence that go through head and loss [all]",                                                \
       "all; so many positions of each sequence go through head and loss: masked ones (BERT's "                         \
       "`max_predictions_per_seq`), or answers without their questions where these are left out before the head")       \
-    FLAG(PACKING, "packing", ANY, 0, 0, NO_WORDS, DEPENDS, "packing", 0, "N", TRAIN,                                   \
+    FLAG(PACKING, "packing", ANY, 0, 0, NO_WORDS, DEPENDS, "packing", 0, "N", TRAIN | PLANS | CHOOSE,                  \
       "tokens of the documents that sequences are packed from: each attends to itself alone",                          \
       "left out: a sequence is one document; the tokens of the documents that are packed into it, a number or a list " \
       "of lengths: each attends to itself alone (variable-length flash attention)")                                    \
@@ -22,7 +22,8 @@
       "the GPU's own limit; W: the board is held to less (`nvidia-smi -pl`)")                                          \
     FLAG(EMA, "ema", SWITCH, 0, 0, NO_WORDS, 0, "ema", 0, NULL, TRAIN, "keep a moving average of the weights",         \
       "false; true: a moving average of the weights is kept beside them and updated with them")                        \
-    FLAG(MOMENTS, "moments_dtype", WORD, 0, 0, WORDS(moment), DEPENDS, "moments-dtype", 0, NULL, TRAIN,                \
+    FLAG(MOMENTS, "moments_dtype", WORD, 0, 0, WORDS(moment), DEPENDS, "moments-dtype", 0, NULL,                      \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
       "number format of AdamW's moments [the weights', fp32 beside fp32 copies]",                                      \
       "`fp32`, `bf16`, `fp16`, `fp8`: of AdamW's and LAMB's moments; the weights' format when left out, fp32 beside "  \
       "fp32 copies (DeepSeek-V3 keeps them in bf16)")                                                                  \
@@ -45,22 +46,23 @@
       "`save_dot_except_mlp`, `save_dot_except_mlpwi`, `save_dot_with_context_except_mlp`, `minimal`, "                \
       "`minimal_with_context`; `query_proj`, `key_proj`, `value_proj`, `context`, `out_proj`, `mlpwi`, `mlpwo`. Not "  \
       "with `fused`, whose `recompute_modules` say what runs again")                                                   \
-    FLAG(OFFLOAD, "offload", NAMES, 0, 0, WORDS(offload), DEPENDS, "offload", 0, "NAME,...", TRAIN,                    \
+    FLAG(OFFLOAD, "offload", NAMES, 0, 0, WORDS(offload), DEPENDS, "offload", 0, "NAME,...", TRAIN | PLANS | CHOOSE,   \
       "what lies in the host's memory: optimizer, optimizer_nvme, paged_optimizer, activations, parameters",           \
       "left out: nothing; an array of what lies in the host's memory: `optimizer` (states and fp32 copies, updated by "\
       "the host: ZeRO-Offload), `optimizer_nvme` (the same on drives: ZeRO-Infinity), `paged_optimizer` (states in "   \
       "unified memory, which leave when the GPU is full: bitsandbytes'), `activations` (what layers leave for the "    \
       "backward pass), `parameters` (weights, and states with them: ZeRO-3's and FSDP's); "                            \
       "[below](#what-lies-on-the-host)")                                                                               \
-    FLAG(OFFLOAD_LAYERS, "offload_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "offload-layers", 0, "N", TRAIN,       \
+    FLAG(OFFLOAD_LAYERS, "offload_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "offload-layers", 0, "N",              \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
       "with --offload activations: those of so many layers [all but four]",                                            \
       "all but two at either end; of `offload` `activations`: those of so many layers leave, the others' stay "        \
       "(Megatron's `cpu_offloading_num_layers`); without `pp`")                                                        \
-    FLAG(HOST_GBPS, "host_gbps", REAL, 0.1, 10000, NO_WORDS, DEPENDS, "host-gbps", 0, "X", TRAIN,                      \
+    FLAG(HOST_GBPS, "host_gbps", REAL, 0.1, 10000, NO_WORDS, DEPENDS, "host-gbps", 0, "X", TRAIN | PLANS | CHOOSE,     \
       "GB/s between a GPU and its host's memory, each way [what PCIe reaches]",                                        \
       "what a copy over the GPU's PCIe reaches; GB/s each way, of `offload`: other links (NVLink-C2C), or your own "   \
       "measurement")                                                                                                   \
-    FLAG(NVME_GBPS, "nvme_gbps", REAL, 0.01, 1000, NO_WORDS, DEPENDS, "nvme-gbps", 0, "X", TRAIN,                      \
+    FLAG(NVME_GBPS, "nvme_gbps", REAL, 0.01, 1000, NO_WORDS, DEPENDS, "nvme-gbps", 0, "X", TRAIN | PLANS | CHOOSE,     \
       "GB/s of the drives that one GPU has, reading and writing [one of PCIe 4.0]",                                    \
       "one drive of PCIe 4.0; GB/s of the drives that one GPU has, of `optimizer_nvme`")                               \
     FLAG(TRAINER, "trainer", WORD, 0, 0, WORDS(trainer), 0, "trainer", 0, NULL, TRAIN,                                 \

@@ -8,6 +8,7 @@
 #include "comm/cluster.h"
 #include "request/foreign.h"
 #include "request/parallel.h"
+#include "request/words.h"
 
 #define MODEL_TASK                                                       \
     {                                                                    \
@@ -91,6 +92,9 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
         const char *key = json_object_iter_key(it), *layout = ft__parallel_key(key);
         int shown = (int)ft__utf8_cut(key, 100);
         if (ft__task_key(task, key) != FT_KEY_COUNT) continue;
+        if (ft__among(ft__tasks[task].refused, key))
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "\"%s\" has no place in a request of the task \"%s\"", key,
+                               ft__ask_words[task]);
         if (layout)
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"parallel\": {\"%s\": ...}",
                                shown, key, layout);

@@ -114,6 +114,10 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
     } else if (status == FT_E_UNSUPPORTED) { /* of several GPUs one lacks the format */
         c->lost = FT_LOST_REFUSED;
         status = FT_OK;
+    } else if (status == FT_E_RANGE && r->count_count > 1 && err && !strcmp(err->where, "global_batch")) {
+        c->lost = FT_LOST_REFUSED; /* of several numbers one has no layout: it does not divide the batch */
+        out->indivisible = true;
+        status = FT_OK;
     }
     if (plan) ft__plan_free(plan);
     free(plan);
@@ -281,6 +285,9 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
             FT_TRY(choose_one(ft, scratch, out, gpu, c, err));
             out->count++;
         }
+    bool any = !out->indivisible; /* none of the numbers: the error of the last says what would do */
+    for (size_t i = 0; i < out->count && !any; i++) any = out->choices[i].lost != FT_LOST_REFUSED;
+    if (!any) return FT_E_RANGE;
     FT_TRY(find_least(ft, scratch, out, err));
     FT_TRY(decide(out, err));
     warn_of_prices(out);

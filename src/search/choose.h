@@ -45,6 +45,7 @@ typedef struct ft_choice {
 typedef struct ft_chosen {
     const ft_choose_request *asked;
     double steps, tokens_per_step, parameters;
+    bool indivisible;   /* a number of GPUs has no layout with this global batch */
     bool samples;       /* "tokens" are pictures, or what else the model takes one by one */
     ft_choice *choices; /* by GPU as they were named, then by number */
     size_t count;

@@ -184,7 +184,7 @@ static const char *loses(const ft_choice *c)
 {
     static const char *const words[FT_LOST_COUNT] = {"chosen",
                                                      "memory: nothing fits",
-                                                     "cannot be forecast",
+                                                     "no layout to forecast",
                                                      "network: no RDMA rented",
                                                      "no price known",
                                                      "past deadline",
