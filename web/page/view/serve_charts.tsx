@@ -106,7 +106,7 @@ export function Loads(p: {
             <Card
                 name="tpot"
                 title="Time per token over the load"
-                note={p.busy ? 'asking …' : 'band: interval of the mean'}
+                note={p.busy ? 'asking …' : 'band: interval'}
                 table={table}
             >
                 <Curves
@@ -123,7 +123,7 @@ export function Loads(p: {
             <Card
                 name="ttft"
                 title="First token over the load"
-                note={p.busy ? 'asking …' : 'band: interval of the mean'}
+                note={p.busy ? 'asking …' : 'band: interval'}
                 table={table}
             >
                 <Curves
@@ -171,7 +171,7 @@ const requestsTable = async (of: Request): Promise<Table> => {
 /** The library's pictures of the load, those of its reports: how long requests take, how fast tokens come, queue and cache. */
 export function UnderLoad(p: { a: Serve; of: Request }): JSX.Element {
     const cards = [
-        ...(p.a.stable ? [['waits', 'How long requests take', 'share of them that took no longer', true] as const] : []),
+        ...(p.a.stable ? [['waits', 'How long requests take', 'share done by then', true] as const] : []),
         ['tokens', 'How fast tokens come', 'share of requests, and of gaps', true] as const,
         ['queue', 'Requests over time', '', false] as const,
         ['cache', 'The cache over time', '', false] as const,
