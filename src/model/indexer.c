@@ -47,7 +47,12 @@ void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights
     }
     ft_ref q32 = ft__cast(b, at, ft__view(b, query, rows, dim, false), FT_FP32);
     ft_ref k32 = ft__cast(b, at, ft__view(b, key, m->batch * keys, dim, false), FT_FP32);
-    ft_ref scores = ft__matmul(b, at, q32, k32, m->batch, m->q_len * heads, keys, dim, "nt");
+    /* The product broadcasts keys over queries: of one sequence that is a view, of several torch.matmul copies the keys
+     * for every query and multiplies token by token. */
+    bool copied = weights != FT_NONE && m->batch > 1 && m->q_len > 1;
+    ft_ref spread = copied ? ft__copy(b, at, k32, tokens * dim, keys) : k32;
+    ft_ref scores = copied ? ft__matmul(b, at, q32, spread, tokens, heads, keys, dim, "nn")
+                           : ft__matmul(b, at, q32, k32, m->batch, m->q_len * heads, keys, dim, "nt");
     if (weights != FT_NONE) {
         scores = ft__pointwise(b, at, "relu", ft__pointwise(b, at, "mulu", scores));
         weights = ft__pointwise(b, at, "mulu", ft__cast(b, at, weights, FT_FP32));
