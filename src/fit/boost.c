@@ -138,9 +138,10 @@ static void settle_leaves(const ft_boost_data *d, const uint8_t *leaf, const flo
         largest = fmax(largest, fabs(g[l]));
     }
     /* One byte a leaf, in steps of a power of two; what rounding takes, later trees give back. */
-    for (t->shift = 0; t->shift < FT_LEAF_SHIFT_MAX && largest > 127.0 * (double)(1u << t->shift);) t->shift++;
+    const double most = o->steps > 0 ? o->steps : 127;
+    for (t->shift = 0; t->shift < FT_LEAF_SHIFT_MAX && largest > most * (double)(1u << t->shift);) t->shift++;
     for (int l = 0; l < FT_TREE_LEAVES; l++)
-        t->leaf[l] = (int8_t)lrint(fmax(-127, fmin(127, g[l] / (double)(1u << t->shift))));
+        t->leaf[l] = (int8_t)lrint(fmax(-most, fmin(most, g[l] / (double)(1u << t->shift))));
 }
 
 /* One tree on the rows drawn for it; leaf[] receives every row's leaf. */

@@ -19,6 +19,7 @@ typedef struct ft_boost_options {
     double rows, features; /* share of each that a tree sees */
     double enough;         /* relative gain of forty trees below which more are not worth their time; 0: never */
     double clip;           /* residuals beyond this pull no harder (Huber) */
+    double steps;          /* the largest leaf, in steps of a power of two: small numbers pack; 0: 127 */
 } ft_boost_options;
 
 /* Fits up to `options->trees` trees to the target, fewer when forty of them gained less than `options->enough` of the

@@ -49,6 +49,8 @@ static ft_cell_gpu tabled(const ft_cell_gpu *g)
     return t;
 }
 
+ft_cell_gpu ft__cell_told(const ft_cell_gpu *g) { return g->forest > g->tables ? tabled(g) : *g; }
+
 ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each,
                              int iterations, double *theta, ft_error *err)
 {
@@ -77,7 +79,7 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
 }
 
 /* Settings by how much there is to learn from. */
-static ft_boost_options boost_for(const ft_family *family, size_t rows)
+static ft_boost_options boost_for(const ft_family *family, size_t rows, bool calibrated)
 {
     int at = 0, again = 0;
     while (at < FT_K_LEARNING_TREES_COUNT - 1 && !((double)rows < ft__k_learning_trees[at].below)) at++;
@@ -98,6 +100,9 @@ static ft_boost_options boost_for(const ft_family *family, size_t rows)
     const struct ft__k_learning_falling_trees *falling = &ft__k_learning_falling_trees;
     if (family->falls && rows >= (size_t)falling->from)
         o.trees = falling->trees, o.rate = falling->rate, o.enough = falling->enough;
+    const struct ft__k_learning_calibrated_trees *k = &ft__k_learning_calibrated_trees;
+    if (!family->falls && calibrated && rows >= (size_t)k->from)
+        o.trees = k->trees, o.rate = k->rate, o.clip = k->clip, o.enough = k->enough, o.steps = k->steps;
     return o;
 }
 
@@ -164,20 +169,13 @@ static ft_status widen_beyond(const ft_cell *cell, ft_cell_gpu *g, const ft_matr
     return FT_OK;
 }
 
-/* How many of the first rows errors and spreads are told of: profiled ones teach, and nobody is judged by them. */
-static size_t judged(const ft_cell *cell, const ft_cell_gpu *g)
-{
-    bool profiled = g->count > g->tables && cell->rows->at[g->index[g->count - 1]].source == FT_ROWS_PROFILED;
-    return profiled && g->tables >= ENOUGH_TABLED ? g->tables : g->count;
-}
-
 static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, double *work, uint8_t *fold,
                             ft_error *err)
 {
-    bool apart = g->tables >= ENOUGH_TABLED && g->tables < m->count && ft__in_model_feature(cell->family) >= 0;
+    bool apart = g->forest >= ENOUGH_TABLED && g->forest < m->count && ft__in_model_feature(cell->family) >= 0;
     ft_matrix tables = *m;
-    if (apart) tables.count = g->tables;
-    ft_boost_options o = boost_for(cell->family, tables.count);
+    if (apart) tables.count = g->forest;
+    ft_boost_options o = boost_for(cell->family, tables.count, g->calibrated);
     double *residual = work, *scale = work + m->count, *z = work + 2 * m->count, base;
     for (size_t i = 0; i < m->count; i++) fold[i] = (uint8_t)((cell->rows->at[g->index[i]].group >> 8) % FOLDS);
     FT_TRY(cross_validate(&tables, fold, FOLDS, o, residual, err));
@@ -186,9 +184,9 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     FT_TRY(ft__boost(&(ft_boost_data){tables.key, tables.count, tables.width, tables.target, tables.weight}, &o, &base,
                      g->trees, err));
     g->expert.tree_count = ft__boost_used(g->trees, o.trees);
-    if (apart) FT_TRY(ft__in_model(cell, g, m, g->tables, base, fold, FOLDS, residual, err));
+    if (apart) FT_TRY(ft__in_model(cell, g, m, g->forest, base, fold, FOLDS, residual, err));
     FT_TRY(ft__sigma_fit(m, residual, &g->expert, &g->sigma, scale, err));
-    size_t told = judged(cell, g);
+    size_t told = ft__cell_told(g).count;
     for (size_t i = 0; i < told; i++) z[i] = residual[i] / scale[i];
     if (!ft__spreads(z, told, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
         return ft__no_memory(err);

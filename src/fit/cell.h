@@ -11,10 +11,12 @@ typedef struct ft_cell_gpu {
     int gpu;         /* index into ft_rows.gpus */
     uint32_t *index; /* rows to fit, in file order, at most FT_CELL_MAX_ROWS */
     size_t count;
-    size_t tables; /* the first of them: rows of tables; the rest are of models */
-    bool bare;     /* has rows whose low-precision operands arrived quantised */
-    bool eager;    /* has rows that are eager calls */
-    bool timed;    /* has rows that are device time */
+    size_t tables;   /* the first of them: rows of tables */
+    size_t forest;   /* and those that only teach: what one forest learns; the rest are of models */
+    bool bare;       /* has rows whose low-precision operands arrived quantised */
+    bool eager;      /* has rows that are eager calls */
+    bool timed;      /* has rows that are device time */
+    bool calibrated; /* has points of a calibration */
     ft_expert expert;
     ft_tree *trees, *sigma; /* expert.tree_count and expert.sigma_count of them */
     ft_accuracy known;
@@ -37,6 +39,7 @@ typedef struct ft_cell {
 enum { FT_CELL_MAX_ROWS = 40000 };
 
 /* The stages, each independent between cells (and between GPUs for ft__cell_fit_gpu). */
+ft_status ft__cell_weigh(ft_cell *cell, ft_rows *rows, ft_error *err);
 ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err);
 ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *gpu, ft_error *err);
 ft_status ft__cell_fit_kin(ft_cell *cell, bool report, ft_error *err);
@@ -44,6 +47,8 @@ void ft__cell_free(ft_cell *cell);
 /* Those of one shard of several, the first of which is 1; no shards: all stay (shard.c). */
 ft_status ft__cells_keep(ft_cell *cells, size_t *count, int64_t shard, int64_t shards, ft_error *err);
 
+/* Its rows that errors and spreads are told of: those that only teach judge nobody. */
+ft_cell_gpu ft__cell_told(const ft_cell_gpu *gpu);
 /* About `wanted` rows of a GPU, picked by hash so that they do not follow the order of the file; `out` has room for
  * twice as many. */
 size_t ft__cell_sample(const ft_rows *rows, const ft_cell_gpu *gpu, size_t wanted, uint32_t *out);

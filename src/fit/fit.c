@@ -63,78 +63,6 @@ static void tell(fitting *f, const char *stage, double done)
     if (f->options->progress) f->options->progress(f->options->progress_context, stage, done);
 }
 
-/* Rows of one GPU from two protocols (our own and an engine's) get the same say: ours are fewer. */
-static void balance_sources(ft_cell *cell, ft_rows *rows)
-{
-    for (int g = 0; g < cell->gpu_count; g++) {
-        double own = 0, engine = 0;
-        for (size_t i = 0; i < cell->gpus[g].count; i++) {
-            const ft_row *r = &rows->at[cell->gpus[g].index[i]];
-            own += r->source == FT_ROWS_OWN;
-            engine += r->source == FT_ROWS_ENGINE;
-        }
-        if (own <= 0 || engine <= own) continue;
-        float weight = (float)fmin(FT_K_LEARNING_ENGINE_MOST, engine / own);
-        for (size_t i = 0; i < cell->gpus[g].count; i++) {
-            ft_row *r = &rows->at[cell->gpus[g].index[i]];
-            if (r->source == FT_ROWS_OWN) r->weight = weight;
-        }
-    }
-}
-
-/* Rows from inside models are a handful beside a table of thousands, and what whole models are asked for. */
-static void raise_models(ft_cell *cell, ft_rows *rows)
-{
-    const double share = FT_K_LEARNING_MODEL_SHARE, most = FT_K_LEARNING_MODEL_MOST;
-    for (int g = 0; g < cell->gpu_count; g++) {
-        double inside = 0, others = 0;
-        for (size_t i = 0; i < cell->gpus[g].count; i++)
-            *(rows->at[cell->gpus[g].index[i]].source == FT_ROWS_MODEL ? &inside : &others) += 1;
-        if (inside <= 0 || others <= inside / share) continue;
-        float weight = (float)fmin(most, share * others / inside);
-        for (size_t i = 0; i < cell->gpus[g].count; i++) {
-            ft_row *r = &rows->at[cell->gpus[g].index[i]];
-            if (r->source == FT_ROWS_MODEL) r->weight = weight;
-        }
-    }
-}
-
-/* More rows than a cell takes: every row's hash decides; our own and those of models always stay. */
-static void thin(ft_cell_gpu *g, const ft_rows *rows)
-{
-    if (g->count <= FT_CELL_MAX_ROWS) return;
-    uint64_t threshold = (uint64_t)FT_CELL_MAX_ROWS * 4294967296u / g->count;
-    size_t kept = 0;
-    for (size_t i = 0; i < g->count; i++) {
-        uint32_t h = rows->at[g->index[i]].number;
-        h = (h ^ (h >> 16)) * 2246822519u;
-        h = (h ^ (h >> 13)) * 3266489917u;
-        uint8_t source = rows->at[g->index[i]].source;
-        if ((source != FT_ROWS_EAGER && source != FT_ROWS_ENGINE) || (h ^ (h >> 16)) < threshold)
-            g->index[kept++] = g->index[i];
-    }
-    g->count = kept;
-}
-
-/* Rows of tables first, then those of models and profiles. */
-static ft_status part(ft_cell_gpu *g, const ft_rows *rows, ft_error *err)
-{
-    uint32_t *later = malloc((g->count + 1) * sizeof *later);
-    if (!later) return ft__no_memory(err);
-    size_t n = 0;
-    g->tables = 0;
-    for (size_t i = 0; i < g->count; i++) {
-        uint8_t source = rows->at[g->index[i]].source;
-        if (source == FT_ROWS_MODEL || source == FT_ROWS_PROFILED)
-            later[n++] = g->index[i];
-        else
-            g->index[g->tables++] = g->index[i];
-    }
-    memcpy(g->index + g->tables, later, n * sizeof *later);
-    free(later);
-    return FT_OK;
-}
-
 static ft_cell_gpu *gpu_in(ft_cell *cell, int gpu)
 {
     for (int g = 0; g < cell->gpu_count; g++)
@@ -197,16 +125,12 @@ static ft_status deal(fitting *f, ft_error *err)
         g->bare = g->bare || (row->op.kind == FT_OP_GEMM && row->op.u.gemm.quantized == 1);
         g->eager = g->eager || row->op.timing == FT_TIMING_OP;
         g->timed = g->timed || row->op.timing == FT_TIMING_DEVICE;
+        g->calibrated = g->calibrated || row->source == FT_ROWS_POINTS;
     }
     free(cell_at);
     if (s == FT_OK) s = ft__cells_keep(f->cells, &f->cell_count, f->options->shard, f->options->shards, err);
     for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
-        balance_sources(&f->cells[c], &f->rows);
-        raise_models(&f->cells[c], &f->rows);
-        for (int g = 0; g < f->cells[c].gpu_count && s == FT_OK; g++) {
-            thin(&f->cells[c].gpus[g], &f->rows);
-            s = part(&f->cells[c].gpus[g], &f->rows, err);
-        }
+        s = ft__cell_weigh(&f->cells[c], &f->rows, err);
         f->job_count += (size_t)f->cells[c].gpu_count;
     }
     if (s == FT_OK && !f->cell_count)

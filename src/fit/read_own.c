@@ -219,14 +219,10 @@ static ft_status convolution_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
-/* Layers whose kernels the profiler timed: to learn from, never to judge by, so that those of shapes that are held out
- * are not read at all. What they teach is which kernels the library takes; constants are the other tables'. */
-static ft_status profiled_row(reader *r, ft_row *row, bool *take)
-{
-    FT_TRY(convolution_row(r, row, take));
-    if (held_out(row) || !r->filter || !r->filter->to_fit) *take = false;
-    return FT_OK;
-}
+/* Layers whose kernels the profiler timed and points of a calibration: to learn from, never to judge by, so that those
+ * of shapes that are held out are not read at all. What they teach is which kernels the library takes; constants are
+ * the other tables'. */
+static bool teaches(const reader *r, const ft_row *row) { return r->filter && r->filter->to_fit && !held_out(row); }
 
 static ft_status optimizer_row(reader *r, ft_row *row, bool *take)
 {
@@ -282,7 +278,7 @@ static ft_status moe_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
-static ft_status read_file(const char *folder, const char *name, row_reader each, reader *r)
+static ft_status read_file(const char *folder, const char *name, row_reader each, ft_row_source source, reader *r)
 {
     char path[4096];
     snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -300,8 +296,8 @@ static ft_status read_file(const char *folder, const char *name, row_reader each
         if (s == FT_OK) s = ft__table_number(r->table, ms, &row.ms, r->err);
         if (s == FT_OK && take && row.ms <= 0)
             s = ft__fail_at(r->err, FT_E_RANGE, path, ft__table_line(r->table), 0, "a time of %g ms", row.ms);
-        if (s != FT_OK || !take) continue;
-        row.source = each == profiled_row ? FT_ROWS_PROFILED : FT_ROWS_OWN;
+        if (s != FT_OK || !take || (source != FT_ROWS_OWN && !teaches(r, &row))) continue;
+        row.source = (uint8_t)source;
         row.held_out = held_out(&row);
         s = ft__rows_add(r->rows, r->filter, r->gpu, &row, r->table, r->err);
     }
@@ -314,19 +310,22 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
     static const struct {
         const char *file;
         row_reader each;
-    } files[] = {{"gemm.csv.gz", gemm_row},
-                 {"bmm.csv.gz", gemm_row},
-                 {"attention.csv.gz", attention_row},
-                 {"elementwise.csv.gz", elementwise_row},
-                 {"rowwise.csv.gz", row_row},
-                 {"conv.csv.gz", conv_row},
-                 {"convolution.csv.gz", convolution_row},
-                 {"layers.csv.gz", profiled_row},
-                 {"optimizer.csv", optimizer_row},
-                 {"quantize.csv.gz", quantize_row},
-                 {"moe.csv.gz", moe_row}};
+        ft_row_source source;
+    } files[] = {{"gemm.csv.gz", gemm_row, FT_ROWS_OWN},
+                 {"bmm.csv.gz", gemm_row, FT_ROWS_OWN},
+                 {"attention.csv.gz", attention_row, FT_ROWS_OWN},
+                 {"elementwise.csv.gz", elementwise_row, FT_ROWS_OWN},
+                 {"rowwise.csv.gz", row_row, FT_ROWS_OWN},
+                 {"conv.csv.gz", conv_row, FT_ROWS_OWN},
+                 {"convolution.csv.gz", convolution_row, FT_ROWS_OWN},
+                 {"layers.csv.gz", convolution_row, FT_ROWS_PROFILED},
+                 {"optimizer.csv", optimizer_row, FT_ROWS_OWN},
+                 {"quantize.csv.gz", quantize_row, FT_ROWS_OWN},
+                 {"moe.csv.gz", moe_row, FT_ROWS_OWN},
+                 {"calibrated_gemm.csv.gz", gemm_row, FT_ROWS_POINTS},
+                 {"calibrated_bmm.csv.gz", gemm_row, FT_ROWS_POINTS}};
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
-        FT_TRY(read_file(folder, files[i].file, files[i].each, &r));
+        FT_TRY(read_file(folder, files[i].file, files[i].each, files[i].source, &r));
     return FT_OK;
 }

@@ -186,6 +186,7 @@ static const char *const feature_names[] = {
     "expert_share",
     "log_weights_per_expert",
     "wave_fill_down",
+    "ungated",
 };
 
 enum { BUCKETS = 16 };
@@ -348,7 +349,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__twos(op->u.moe.tokens, 8), *f++ = ft__lg(inter / h),
     *f++ = ft__lg(l.largest);
     *f++ = (float)(l.active * th[EXPERT_US] * 1e-3 / out->body_ms), *f++ = ft__lg(each / l2);
-    *f++ = (float)(striped ? 1 : down.waves / ceil(down.waves));
+    *f++ = (float)(striped ? 1 : down.waves / ceil(down.waves)), *f++ = (float)op->u.moe.ungated;
 }
 
 const ft_family ft__moe_family = {

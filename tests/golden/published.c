@@ -28,7 +28,7 @@ static const source sources[] = {
     {"Megatron-LM functional tests", 0.115, 0.26, 0.035},
     {"Colossal-AI", 0.08, 0.08, 0.03},
     {"NVIDIA DGX Cloud benchmarking", 0.051, 0.165, 0},
-    {"NVIDIA DGX Cloud benchmarking, experts", 0.125, 0.19, 0},
+    {"NVIDIA DGX Cloud benchmarking, experts", 0.13, 0.19, 0},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 

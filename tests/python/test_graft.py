@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import importlib.machinery
 import importlib.util
+import json
 import pathlib
 import subprocess
 import sys
@@ -65,3 +67,31 @@ def test_what_our_own_rows_alone_are_fitted_to_comes_out_as_shipped(tmp_path: pa
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "optimizer: the same bytes" in done.stdout and "conv: the same bytes" in done.stdout and "differ" not in done.stdout
+
+
+def test_points_are_those_of_the_calibration() -> None:
+    """The tables that fits read beside the calibration hold its products, and none that it holds out."""
+    loader = importlib.machinery.SourceFileLoader("points", str(ROOT / "python" / "measure" / "points.py"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("points", loader))
+    loader.exec_module(module)
+    lines = module.points(module.H200)
+    assert sum(line["held_out"] for line in lines) > 6000
+    for op, name in module.FILES.items():
+        assert gzip.decompress((module.H200 / name).read_bytes()) == gzip.decompress(module.table(lines, op)), name
+
+
+def test_the_table_of_families_is_the_file_s_own_record() -> None:
+    """docs/accuracy.md says of all twelve families how they were fitted, with the errors that the shipped file records."""
+    loader = importlib.machinery.SourceFileLoader("graft", str(ROOT / "scripts" / "graft"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("graft", loader))
+    loader.exec_module(module)
+    shipped = module.Predictor(str(SHIPPED))
+    record = [json.loads(line) for line in shipped.error_lines()]
+    text = (ROOT / "docs" / "accuracy.md").read_text().split("## The predictor, fitted again")[1].split("## ")[0]
+    told = {cells[0]: cells for line in text.splitlines() if line.startswith("| ") for cells in [[c.strip() for c in line.strip("| ").split(" | ")]] if len(cells) == 4}
+    families = {module.cell_of(expert)[0].lstrip("~") for expert in shipped.experts}
+    assert families == set(told) - {"family"} and len(families) == 12
+    for family in families:
+        assert "shipped" in told[family][1] or told[family][1] == "the same bytes", family
+        means = [line["mean"] for line in record if line["family"] == family and line["kind"] == "known"]
+        assert abs(float(told[family][2].split(" → ")[-1]) - 100 * sum(means) / len(means)) < 0.06, family

@@ -290,13 +290,67 @@ static void profiled_layers_are_for_fits_alone(void **state)
     ft__rows_free(&fitted);
 }
 
+/* Points of a calibration in the columns of a table of products: the same rule. */
+static void points_of_a_calibration_are_for_fits_alone(void **state)
+{
+    (void)state;
+    enum { POINTS = 300 };
+    static char text[30000];
+    size_t length = (size_t)snprintf(text, sizeof text, "dtype,layout,m,n,k,ms\n");
+    for (int i = 0; i < POINTS; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "bf16,nt,%d,%d,64,0.5\n", 1 + i % 7, 16 + i);
+    data_table("points/h200/calibrated_gemm.csv.gz", text);
+    data_table("points/h200/gemm.csv.gz", "dtype,layout,m,n,k,ms\nfp8,nt,256,4096,1024,0.02\n");
+    data_table("points/h200/calibrated_bmm.csv.gz", "dtype,layout,b,m,n,k,ms\nbf16,nn,3,64,72,80,0.01\n");
+    ft_row_filter filter = {.to_fit = true};
+    ft_rows judged = load("points", NULL), fitted = load("points", &filter);
+    assert_int_equal(1, judged.count);
+    assert_int_equal(FT_ROWS_OWN, judged.at[0].source);
+    size_t points = 0;
+    for (size_t i = 0; i < fitted.count; i++) {
+        points += fitted.at[i].source == FT_ROWS_POINTS;
+        if (fitted.at[i].source == FT_ROWS_POINTS) assert_false(fitted.at[i].held_out);
+    }
+    assert_int_equal(fitted.count - judged.count, points);
+    assert_true(points > POINTS * 8 / 10 && points < POINTS);
+    ft__rows_free(&judged);
+    ft__rows_free(&fitted);
+}
+
+/* Experts without a gate: their rows once more for requests that do not say so, for fits alone. */
+static void layers_without_a_gate_are_read_for_both_requests(void **state)
+{
+    (void)state;
+    data_table("gates/silicon/moe/h200_sxm.csv.gz",
+               "gpu,backend,version,kernel_source,dtype,tokens,hidden_size,inter_size,topk,num_experts,moe_tp,moe_ep,"
+               "distribution,latency_ms\n"
+               "h200_sxm,trtllm,1,moe_torch_flow_nongated,bfloat16,64,2688,1856,6,128,1,1,balanced,0.3\n"
+               "h200_sxm,trtllm,1,moe_torch_flow_cutlass,bfloat16,64,2048,768,8,128,1,1,balanced,0.2\n");
+    ft_row_filter filter = {.to_fit = true};
+    ft_rows judged = load("gates", NULL), fitted = load("gates", &filter);
+    assert_int_equal(2, judged.count);
+    assert_true(judged.at[0].op.u.moe.ungated);
+    assert_false(judged.at[1].op.u.moe.ungated);
+    assert_int_equal(3, fitted.count);
+    assert_int_equal(FT_ROWS_UNSAID, fitted.at[1].source);
+    assert_false(fitted.at[1].op.u.moe.ungated);
+    ft__rows_free(&judged);
+    ft__rows_free(&fitted);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_table_of_ours_is_read),         cmocka_unit_test(a_missing_column_is_named),
-        cmocka_unit_test(a_wrong_cell_is_named_with_its_line), cmocka_unit_test(a_truncated_table_is_refused),
-        cmocka_unit_test(filters_keep_what_they_are_asked_to), cmocka_unit_test(a_row_in_two_folders_counts_once),
-        cmocka_unit_test(one_group_in_ten_is_held_out),        cmocka_unit_test(profiled_layers_are_for_fits_alone),
+        cmocka_unit_test(points_of_a_calibration_are_for_fits_alone),
+        cmocka_unit_test(layers_without_a_gate_are_read_for_both_requests),
+        cmocka_unit_test(every_table_of_ours_is_read),
+        cmocka_unit_test(a_missing_column_is_named),
+        cmocka_unit_test(a_wrong_cell_is_named_with_its_line),
+        cmocka_unit_test(a_truncated_table_is_refused),
+        cmocka_unit_test(filters_keep_what_they_are_asked_to),
+        cmocka_unit_test(a_row_in_two_folders_counts_once),
+        cmocka_unit_test(one_group_in_ten_is_held_out),
+        cmocka_unit_test(profiled_layers_are_for_fits_alone),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
