@@ -1,4 +1,5 @@
 """Clients that mean no good, or are broken: requests spoilt byte by byte, answers that nobody takes, bodies that end early."""
+import errno
 import json
 import pathlib
 import random
@@ -57,8 +58,9 @@ def said(port, text):
             s.shutdown(socket.SHUT_WR)
             while chunk := s.recv(1 << 16):
                 out += chunk
-        except (ConnectionResetError, BrokenPipeError):
-            pass
+        except OSError as error:  # a server that has closed already is one that closes without a word
+            if error.errno not in (errno.ECONNRESET, errno.EPIPE, errno.ENOTCONN):
+                raise
         return out
 
 
