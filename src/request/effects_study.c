@@ -2,8 +2,8 @@
  *
  * A study takes every key of a step, and asks for steps with most of them. What the others ask for is a part of one
  * step's answer (its kernels, its pictures), or what the study chooses itself (batches of a grid). They are taken out
- * of what is asked, and said; a plan leaves them in the steps that it proposes. tests/python/test_effects.py gives every key to every study and holds this against what
- * the answers do. */
+ * of what is asked, and said; a plan leaves them in the steps that it proposes. tests/python/test_effects.py gives
+ * every key to every study and holds this against what the answers do. */
 #include <math.h>
 #include <string.h>
 
