@@ -50,6 +50,8 @@ double ft__experts_awake(const ft_op *op);
 double ft__experts_here(const ft_op *op);
 /* Of a convolution: bits of ft_conv_part, by its own word or by its pass. */
 int ft__conv_parts(const ft_op *op);
+double ft__conv_products(const ft_op *op);                                    /* how many of them */
+double ft__conv_out(int64_t in, int64_t filter, int64_t stride, int64_t pad); /* pixels of a side */
 double ft__op_flops(const ft_op *op);
 double ft__op_bytes(const ft_op *op);
 /* What it moves however lucky: of a skewed mixture half of the experts may have no token. */

@@ -164,67 +164,134 @@ static void by_distance(ft_maker *m, ft_ref x, int64_t extent)
     ft__aside(b, at, "copy", FT_NONE, rows, m->kv_len, ft_dtype_bytes(b->stored), 3);
 }
 
-ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated, unsigned manner)
+typedef struct projected {
+    ft_ref q, k, v, gate;
+    bool own_keys; /* otherwise they are an earlier layer's */
+} projected;
+
+/* Elements of a query's row: twice as many where its gate is beside it. */
+static int64_t query_width(const ft_arch *a)
+{
+    return a->heads * a->head_dim * (a->attn_gate == FT_GATE_IN_QUERIES ? 2 : 1);
+}
+
+static int64_t value_dim(const ft_arch *a) { return a->v_dim > 0 ? a->v_dim : a->head_dim; }
+
+/* Queries, keys and values by one product. */
+static void project_together(ft_maker *m, ft_ref x, projected *p)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t dim = a->head_dim, tokens = m->batch * m->q_len, v_dim = a->v_dim > 0 ? a->v_dim : dim;
-    int64_t wide = a->heads * dim * (a->attn_gate == FT_GATE_IN_QUERIES ? 2 : 1);
-    ft_ref q, k, v, gate = FT_NONE;
-    bool own_keys = !(manner & FT_SHARES_KEYS), own_values = own_keys && !(manner & FT_KEYS_ARE_VALUES);
-    ft__module(b, 1);
-    if (own_keys && own_values && !a->stream_convs && (a->fused_qkv || m->stack->fused_projections || m->engine)) {
-        int64_t part[3] = {wide, a->kv_heads * dim, a->kv_heads * v_dim};
-        ft_ref out[3];
-        ft_ref qkv = ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, part[0] + part[1] + part[2],
-                                a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
-        qkv = clipped(m, qkv);
-        /* Slices, whose gradients are zeroed tensors with one part filled, or a split, whose gradients are joined. */
-        if (a->qkv_slices && !m->stack->fused_projections && !m->engine)
-            for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, tokens, part[i]);
-        else
-            ft__split(b, qkv, 3, part, out);
-        out[0] = without_gate(m, out[0], &gate);
-        q = a->qk_norm_late ? out[0] : qk_norm(m, out[0], a->heads);
-        k = a->qk_norm_late ? out[1] : qk_norm(m, out[1], a->kv_heads);
-        v = out[2];
-    } else {
-        ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
-        q = without_gate(m, ft__linear(b, FT_AT(ATTN_Q_PROJ), x, wide, bias, FT_CUT_COLUMNS), &gate);
-        if (!a->qk_norm_late) q = qk_norm(m, q, a->heads);
-        if (a->query_scale && !m->stack->fused_softmax) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
-        if (own_keys) {
-            ft_ref raw = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
-            if (a->stream_convs) raw = ft__part_stream_conv(m, raw, a->kv_heads * dim);
-            k = a->qk_norm_late ? raw : qk_norm(m, raw, a->kv_heads);
-            v = own_values ? ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * v_dim, bias, FT_CUT_COLUMNS) : raw;
-            if (a->stream_convs) v = ft__part_stream_conv(m, v, a->kv_heads * v_dim);
-        } else { /* those of an earlier layer, which are there already */
-            k = ft__activation(b, tokens, a->kv_heads * dim, b->stored);
-            v = ft__activation(b, tokens, a->kv_heads * v_dim, b->stored);
-        }
-        q = clipped(m, q);
-        k = clipped(m, k);
-        v = clipped(m, v);
+    int64_t part[3] = {query_width(a), a->kv_heads * a->head_dim, a->kv_heads * value_dim(a)};
+    ft_ref out[3];
+    ft_ref qkv = ft__linear(b, FT_AT(ATTN_QKV_PROJ), x, part[0] + part[1] + part[2], a->qkv_bias ? FT_BIAS : FT_NO_BIAS,
+                            FT_CUT_COLUMNS);
+    qkv = clipped(m, qkv);
+    /* Slices, whose gradients are zeroed tensors with one part filled, or a split, whose gradients are joined. */
+    if (a->qkv_slices && !m->stack->fused_projections && !m->engine)
+        for (int i = 0; i < 3; i++) out[i] = ft__slice(b, qkv, m->batch * m->q_len, part[i]);
+    else
+        ft__split(b, qkv, 3, part, out);
+    out[0] = without_gate(m, out[0], &p->gate);
+    p->q = a->qk_norm_late ? out[0] : qk_norm(m, out[0], a->heads);
+    p->k = a->qk_norm_late ? out[1] : qk_norm(m, out[1], a->kv_heads);
+    p->v = out[2];
+}
+
+static void project_apart(ft_maker *m, ft_ref x, bool own_values, projected *p)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t dim = a->head_dim, v_dim = value_dim(a), tokens = m->batch * m->q_len;
+    ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS, key = a->qkv_bias && a->key_bias ? FT_BIAS : FT_NO_BIAS;
+    p->q = without_gate(m, ft__linear(b, FT_AT(ATTN_Q_PROJ), x, query_width(a), bias, FT_CUT_COLUMNS), &p->gate);
+    if (!a->qk_norm_late) p->q = qk_norm(m, p->q, a->heads);
+    if (a->query_scale && !m->stack->fused_softmax) p->q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", p->q);
+    if (p->own_keys) {
+        ft_ref raw = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
+        if (a->stream_convs) raw = ft__part_stream_conv(m, raw, a->kv_heads * dim);
+        p->k = a->qk_norm_late ? raw : qk_norm(m, raw, a->kv_heads);
+        p->v = own_values ? ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * v_dim, bias, FT_CUT_COLUMNS) : raw;
+        if (a->stream_convs) p->v = ft__part_stream_conv(m, p->v, a->kv_heads * v_dim);
+    } else { /* those of an earlier layer, which are there already */
+        p->k = ft__activation(b, tokens, a->kv_heads * dim, b->stored);
+        p->v = ft__activation(b, tokens, a->kv_heads * v_dim, b->stored);
     }
-    rotated = rotated && a->position == FT_ROTARY;
+    p->q = clipped(m, p->q);
+    p->k = clipped(m, p->k);
+    p->v = clipped(m, p->v);
+}
+
+/* Rotated by their positions, or seen head by head; and norms that come after that. */
+static void place(ft_maker *m, bool rotated, projected *p)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t dim = a->head_dim, tokens = m->batch * m->q_len;
     if (rotated) {
         if (a->rotary_repeats && !m->stack->fused_rotary &&
             !m->engine) /* cosines and sines, for queries and keys alike */
             ft__aside(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored), 2);
-        q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, dim, a->rotary_dim);
-        if (own_keys) k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), k, a->kv_heads, dim, a->rotary_dim);
+        p->q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->q, a->heads, dim, a->rotary_dim);
+        if (p->own_keys) p->k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->k, a->kv_heads, dim, a->rotary_dim);
     } else {
-        q = ft__view(b, q, tokens * a->heads, dim, true);
-        k = ft__view(b, k, tokens * a->kv_heads, dim, true);
+        p->q = ft__view(b, p->q, tokens * a->heads, dim, true);
+        p->k = ft__view(b, p->k, tokens * a->kv_heads, dim, true);
     }
-    if (a->temperature && !rotated) q = tempered(m, q);
+    if (a->temperature && !rotated) p->q = tempered(m, p->q);
     if (a->qk_norm_late && (rotated || a->qk_norm != FT_QK_NORM_BARE)) {
-        q = qk_norm(m, q, a->heads);
-        k = qk_norm(m, k, a->kv_heads);
+        p->q = qk_norm(m, p->q, a->heads);
+        p->k = qk_norm(m, p->k, a->kv_heads);
     }
-    v = ft__view(b, v, tokens * a->kv_heads, v_dim, true);
-    if (a->value_norm && own_keys) v = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), v);
+    p->v = ft__view(b, p->v, tokens * a->kv_heads, value_dim(a), true);
+    if (a->value_norm && p->own_keys) p->v = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), p->v);
+}
+
+/* A rotation that ends in a concatenation leaves its result dense, unless it is transposed only then. */
+static void lay_out(const ft_maker *m, bool rotated, ft_scores *s)
+{
+    const ft_arch *a = m->arch;
+    bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    bool partly = a->rotary_dim > 0 && a->rotary_dim < a->head_dim;
+    bool joined = rotated && !(a->rotary_interleaved && a->scores_fp32) &&
+                  ((a->sinks && !a->sink_scales) || a->rotary_joins || partly);
+    s->q_dense = s->merge = joined;
+    s->k_dense = cached || joined;
+    s->v_dense = cached;
+}
+
+/* Masks that are made of the layer's own input. */
+static void mask_by_input(ft_maker *m, ft_ref x, bool windowed, ft_scores *s)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (a->dynamic_mask) { /* doge: a number for each key and head, spread over all pairs, is the mask */
+        ft__linear(b, FT_AT(ATTN_MASK), x, a->kv_heads, FT_NO_BIAS, FT_WHOLE);
+        ft__parameter(b, "attn.A", 1, a->kv_heads);
+        ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, m->batch * a->heads * m->q_len, m->kv_len,
+                  ft_dtype_bytes(b->stored), 2);
+        s->broadcast = s->mask = true; /* in fp32, which no fused kernel takes beside bf16 */
+    }
+    if (a->relative_rank > 0) {
+        by_distance(m, x, windowed ? a->window : a->relative_extent);
+        s->shape.masked = s->float_mask = true;
+    }
+}
+
+ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated, unsigned manner)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    projected p = {.gate = FT_NONE, .own_keys = !(manner & FT_SHARES_KEYS)};
+    bool own_values = p.own_keys && !(manner & FT_KEYS_ARE_VALUES);
+    bool fused = a->fused_qkv || m->stack->fused_projections || m->engine;
+    ft__module(b, 1);
+    if (p.own_keys && own_values && !a->stream_convs && fused)
+        project_together(m, x, &p);
+    else
+        project_apart(m, x, own_values, &p);
+    rotated = rotated && a->position == FT_ROTARY;
+    place(m, rotated, &p);
     int64_t sparse = a->index_topk > 0 ? ft__part_indexer(m, x, x) : 0;
     int64_t seen = m->kv_len; /* gpt_neo's local layers hide keys by a mask, but keep them all */
     bool outgrown = windowed && m->work->task == FT_DECODE && a->window < seen && !a->scores_fp32;
@@ -232,34 +299,18 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     ft_scores s = scores_of(m, windowed);
     s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC) ||
                      (a->picture_masked && m->work->images > 0 && m->q_len > 1);
-    if (a->v_dim > 0) s.shape.v_dim = v_dim;
+    if (a->v_dim > 0) s.shape.v_dim = a->v_dim;
     if (sparse > 0 && sparse < m->kv_len) ft__see_best(m, &s, sparse);
-    if (own_keys) {
-        k = ft__part_remember(m, k, a->kv_heads, dim);
-        v = ft__part_remember(m, v, a->kv_heads, v_dim);
+    if (p.own_keys) {
+        p.k = ft__part_remember(m, p.k, a->kv_heads, a->head_dim);
+        p.v = ft__part_remember(m, p.v, a->kv_heads, value_dim(a));
     }
-    bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
-    /* A rotation that ends in a concatenation leaves its result dense, unless it is transposed only then. */
-    bool joined = rotated && !(a->rotary_interleaved && a->scores_fp32) &&
-                  ((a->sinks && !a->sink_scales) || a->rotary_joins || (a->rotary_dim > 0 && a->rotary_dim < dim));
-    s.q_dense = s.merge = joined;
-    s.k_dense = cached || joined;
-    s.v_dense = cached;
+    lay_out(m, rotated, &s);
     if (a->sinks && ft__flashes(m->work->attention)) ft__parameter(b, "attn.sinks", 1, a->heads);
-    if (a->dynamic_mask) { /* doge: a number for each key and head, spread over all pairs, is the mask */
-        ft__linear(b, FT_AT(ATTN_MASK), x, a->kv_heads, FT_NO_BIAS, FT_WHOLE);
-        ft__parameter(b, "attn.A", 1, a->kv_heads);
-        ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, m->batch * a->heads * m->q_len, m->kv_len,
-                  ft_dtype_bytes(b->stored), 2);
-        s.broadcast = s.mask = true; /* in fp32, which no fused kernel takes beside bf16 */
-    }
-    if (a->relative_rank > 0) {
-        by_distance(m, x, windowed ? a->window : a->relative_extent);
-        s.shape.masked = s.float_mask = true;
-    }
-    ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
+    mask_by_input(m, x, windowed, &s);
+    ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), p.q, p.k, p.v, &s);
     m->kv_len = seen;
-    y = gated(m, y, x, gate, v_dim);
+    y = gated(m, y, x, p.gate, value_dim(a));
     if (a->sub_norms) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, a->out_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
 }
