@@ -17,4 +17,7 @@ double ft__power_draw(const ft_device *device, const ft_op *op, double flops, do
 
 /* Factor (>= 1) by which a kernel of that draw slowed itself down when it was timed alone, for some milliseconds. */
 double ft__power_alone(const ft_device *device, double draw, double ms);
+
+/* What the hungriest of so many GPUs draws over one of them. */
+double ft__power_hungriest(int64_t gpus);
 #endif

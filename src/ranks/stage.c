@@ -289,6 +289,7 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     once.accumulate = 1;
     once.peak_alone = true;
     once.unpaused = r->work->task == FT_TRAIN ? r->work->accumulate : 0;
+    once.fleet = once.unpaused ? r->parallel->tp * r->parallel->cp * r->parallel->dp * r->parallel->pp : 0;
     stage_lanes lanes = {0};
     FT_TRY(ft__ranks_graph(r, index, out, err));
     const ft_graph *g = out->g;

@@ -109,16 +109,17 @@ static double draw_alone(const ft_run *t, const ft_timed *k)
  * clock gives up, and all that is bound by arithmetic slows down with it: attention, which alone never meets the limit,
  * as well. It does so within tenths of a second; steps shorter than that come with pauses between them, at least in
  * measurements. Who trains on many GPUs does it for hours, micro-batch after micro-batch, with an update after so many.
- * Nothing but products takes, in the end, what ft__power_draw says. */
+ * Nothing but products takes, in the end, what ft__power_draw says. GPUs that wait for each other have the clock of the
+ * one among them that needs the most power. */
 static double clock_lost(const ft_run *t, const ft_step *step)
 {
-    double excess = 0, busy = 0;
+    double excess = 0, busy = 0, hungriest = ft__power_hungriest(t->work->fleet);
     for (int32_t i = 0; i < step->kernel_count; i++) {
         const ft_timed *k = &step->kernels[i];
         double draw = draw_alone(t, k), alone = ft__power_alone(t->device, draw, k->forecast.ms),
                ms = k->forecast.ms / alone, times = k->times;
         if (t->work->unpaused > 1 && t->g->nodes[k->node].phase == FT_UPDATE) times /= (double)t->work->unpaused;
-        excess += fmax(draw * alone - 1, 0) * ms * times;
+        excess += fmax(draw * alone * hungriest - 1, 0) * ms * times;
         busy += ms * times;
     }
     double span = fmax(busy, t->host_ms);

@@ -51,6 +51,25 @@ static void a_b200_holds_less_than_half_of_its_peak_in_bf16(void **state)
     if (last < 1000 || last > 1150) fail_msg("%g TFLOP/s for long, published 1000 to 1150", last);
 }
 
+/* The means of the largest of n draws from a normal distribution, by tables of order statistics. */
+static void of_many_gpus_the_hungriest_lies_where_order_statistics_put_it(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t gpus;
+        double deviations;
+    } tables[] = {{2, 0.5642}, {8, 1.4236}, {64, 2.3437}, {512, 3.0367}, {2048, 3.4338}, {16384, 3.9590}};
+    assert_true(ft__power_hungriest(0) == 1 && ft__power_hungriest(1) == 1);
+    const double one = (ft__power_hungriest(512) - 1) / tables[3].deviations;
+    assert_true(one > 0);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        double lies = (ft__power_hungriest(tables[i].gpus) - 1) / one;
+        if (!(fabs(lies - tables[i].deviations) < 0.13))
+            fail_msg("of %lld GPUs %g deviations out, by the tables %g", (long long)tables[i].gpus, lies,
+                     tables[i].deviations);
+    }
+}
+
 static void a_product_that_leaves_power_to_spare_keeps_its_clock(void **state)
 {
     (void)state;
@@ -148,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_h200_falls_to_what_it_was_measured_to_hold),
         cmocka_unit_test(a_b200_holds_less_than_half_of_its_peak_in_bf16),
+        cmocka_unit_test(of_many_gpus_the_hungriest_lies_where_order_statistics_put_it),
         cmocka_unit_test(a_product_that_leaves_power_to_spare_keeps_its_clock),
         cmocka_unit_test(nothing_gets_faster_and_less_power_is_never_better),
         cmocka_unit_test(a_product_hardly_slows_itself_down_in_six_replays),
