@@ -19,7 +19,7 @@ static const source sources[] = {
     {"Megatron-Bridge", 0.08, 0.16, 0},
     {"Megatron-Bridge, experts", 0.075, 0.29, 0},
     {"torchtitan", 0.065, 0.27, 0.065},
-    {"Korthikanti et al. 2022", 0.04, 0.08, 0},
+    {"Korthikanti et al. 2022", 0.045, 0.095, 0},
     {"MegaScale paper: Megatron-LM", 0.075, 0.115, 0},
     {"BLOOM", 0.10, 0.10, 0},
     {"MT-NLG", 0.09, 0.11, 0},
