@@ -15,6 +15,15 @@ static void add_change(ft_text *out, double by)
     ft__add_figure(out, fabs(by), 4);
 }
 
+/* Shares of a sum say something where its parts do not cancel: where none is ten times the sum or more. */
+enum { CANCELS = 10 };
+static bool parts_cancel(const ft_pair *p)
+{
+    for (size_t i = 0; i < p->cause_count; i++)
+        if (fabs(p->causes[i].b_ms - p->causes[i].a_ms) >= CANCELS * fabs(p->change_ms)) return true;
+    return false;
+}
+
 static bool print_causes(ft_text *out, const ft_style *style, const ft_pair *p, char b)
 {
     bool table = style->width >= NARROWEST_TABLE, remarks = style->width >= 100;
@@ -27,6 +36,7 @@ static bool print_causes(ft_text *out, const ft_style *style, const ft_pair *p, 
         else
             ft__cell_add(&t, head[i]);
     size_t shown = 0;
+    bool cancel = parts_cancel(p);
     for (size_t i = 0; i < p->cause_count; i++) {
         const ft_cause *c = &p->causes[i];
         double by = c->b_ms - c->a_ms;
@@ -37,7 +47,7 @@ static bool print_causes(ft_text *out, const ft_style *style, const ft_pair *p, 
         ft__add_figure(ft__cell(&t), c->b_ms, 4);
         add_change(ft__cell(&t), by);
         ft_text *share = ft__cell(&t);
-        if (p->change_ms != 0) ft__text_addf(share, "%.0f %%", 100 * by / p->change_ms);
+        if (!cancel) ft__text_addf(share, "%.0f %%", 100 * by / p->change_ms);
         if (remarks) ft__cell_add(&t, c->why);
         if (!table) {
             ft__text_addf(out, "%s ", c->name);
