@@ -264,6 +264,9 @@ static ft_status read_object(ft_log *l, double *ms, ft_call *out, ft_error *err)
     return status;
 }
 
+/* Beyond any clock, in nanoseconds since 1970 too; differences stay numbers. */
+static const double latest_ms = 1e30;
+
 ft_status ft__log_next(ft_log *l, bool *more, ft_call *out, ft_error *err)
 {
     double ms = 0;
@@ -271,6 +274,7 @@ ft_status ft__log_next(ft_log *l, bool *more, ft_call *out, ft_error *err)
     if (!*more) return l->first_seen ? FT_OK : broken(l, err, "the log has no requests", "");
     *out = (ft_call){0};
     FT_TRY(l->json ? read_object(l, &ms, out, err) : read_cells(l, &ms, out, err));
+    if (!(fabs(ms) < latest_ms)) return broken(l, err, "a time of less than 1e30 milliseconds was expected", "");
     if (!l->first_seen) {
         l->first_seen = true;
         l->origin_ms = l->last_ms = ms;

@@ -67,6 +67,7 @@ static void broken_lines_are_named(void **state)
         {"arrival_s,input,output\n1,10,5,7\n", 2, "more cells"},
         {"arrival_s,input,output\n1,0,5\n", 2, "from 1 to 1e9, got 0"},
         {"arrival_s,input,output\n1,1.5,5\n", 2, "a whole number of tokens"},
+        {"arrival_s,input,output\n1,10,5\n1e306,10,5\n", 3, "a time of less than 1e30 milliseconds"},
         {"TIMESTAMP,ContextTokens,GeneratedTokens\nyesterday,1,1\n", 2, "a time was expected, not \"yesterday\""},
         {"{\"timestamp\": 1, \"input_length\": 3}\n", 1, "input and output were expected"},
         {"{\"timestamp\": 1, \"input_length\": 3, \"output_length\": 4}\n{oops\n", 2, "a JSON object was expected"},
