@@ -51,6 +51,12 @@ static ft_cell_gpu tabled(const ft_cell_gpu *g)
 
 ft_cell_gpu ft__cell_told(const ft_cell_gpu *g) { return g->forest > g->tables ? tabled(g) : *g; }
 
+ft_cell_gpu ft__cell_lent(const ft_cell *cell, const ft_cell_gpu *g)
+{
+    bool profiled = g->forest > g->tables && cell->rows->at[g->index[g->forest - 1]].source == FT_ROWS_PROFILED;
+    return profiled ? *g : ft__cell_told(g);
+}
+
 ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each,
                              int iterations, double *theta, ft_error *err)
 {

@@ -123,8 +123,8 @@ static ft_status try_siblings(const ft_cell *cell, trial *t, ft_error *err)
                 (!from || cell->gpus[h].count > from->count))
                 from = &cell->gpus[h];
         if (!from) continue;
-        ft_cell_gpu told = ft__cell_told(&cell->gpus[g]);
-        size_t n = ft__cell_sample(cell->rows, &told, POOL_ROWS, index);
+        ft_cell_gpu lent = ft__cell_lent(cell, &cell->gpus[g]);
+        size_t n = ft__cell_sample(cell->rows, &lent, POOL_ROWS, index);
         for (size_t i = 0; i < n && ok; i++) {
             const ft_row *row = &cell->rows->at[index[i]];
             ft_physics ph;
@@ -169,8 +169,8 @@ static ft_status pooled_trees(const ft_cell *cell, const bool *use, const double
     m.count = 0;
     for (int g = 0; g < cell->gpu_count; g++) {
         if (!use[g]) continue;
-        ft_cell_gpu told = ft__cell_told(&cell->gpus[g]);
-        size_t n = ft__cell_sample(cell->rows, &told, POOL_ROWS, index), first = m.count;
+        ft_cell_gpu lent = ft__cell_lent(cell, &cell->gpus[g]);
+        size_t n = ft__cell_sample(cell->rows, &lent, POOL_ROWS, index), first = m.count;
         double sum = 0;
         for (size_t i = 0; i < n; i++) {
             ft__matrix_set(cell, theta, index[i], &m, m.count);
@@ -211,8 +211,8 @@ static ft_status try_world(const ft_cell *cell, trial *t, ft_error *err)
         if (s == FT_OK) s = pooled_trees(cell, use, theta, trees, NULL, err);
         for (int h = g; h < cell->gpu_count && s == FT_OK; h++) {
             if (use[h]) continue;
-            ft_cell_gpu told = ft__cell_told(&cell->gpus[h]);
-            size_t n = ft__cell_sample(cell->rows, &told, POOL_ROWS, index);
+            ft_cell_gpu lent = ft__cell_lent(cell, &cell->gpus[h]);
+            size_t n = ft__cell_sample(cell->rows, &lent, POOL_ROWS, index);
             for (size_t i = 0; i < n; i++) {
                 const ft_row *row = &cell->rows->at[index[i]];
                 ft_physics ph;
