@@ -195,10 +195,11 @@ void ft__advice_why(ft_text *out, const ft_advice *a, const ft_change *now, cons
         if (told[most] || change < 0.02 * fabs(a->saves_ms) || !(change > 0)) break;
         told[most] = true;
         ft__text_addf(out, "%s%s ", n ? ", " : ": ", ft__verdict_parts[most]);
-        ft__add_figure(out, before[most], 3);
+        ft_time_unit unit = ft__time_unit(fmax(before[most], a->part_ms[most]));
+        ft__add_figure(out, before[most] / unit.ms, 3);
         ft__text_add(out, " to ");
-        ft__add_figure(out, a->part_ms[most], 3);
-        ft__text_add(out, " ms");
+        ft__add_figure(out, a->part_ms[most] / unit.ms, 3);
+        ft__text_addf(out, " %s", unit.name);
     }
 }
 

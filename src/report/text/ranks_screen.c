@@ -106,9 +106,10 @@ void ft__screen_waits(ft_text *out, const ft_style *style, const ft_step_view *v
         double hidden = fmax(s->axis_ms[a] - exposed[a], 0);
         ft_text remark = {0};
         if (hidden > 0.01 * s->axis_ms[a]) {
+            ft_time_unit unit = ft__time_unit(s->step_ms);
             ft__text_add(&remark, "+ ");
-            ft__add_figure(&remark, hidden, 3);
-            ft__text_add(&remark, " ms hidden");
+            ft__add_figure(&remark, hidden / unit.ms, 3);
+            ft__text_addf(&remark, " %s hidden", unit.name);
         }
         ft__screen_part(out, style, labels[a], exposed[a], s->step_ms, remark.at);
         ft__text_drop(&remark, out);

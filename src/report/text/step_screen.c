@@ -20,10 +20,11 @@ enum { TOP_KERNELS = 5 };
 
 static int bar_cells(const ft_style *style) { return style->width >= 100 ? 30 : 20; }
 
-static void add_ms(ft_text *out, double ms)
+static void add_time(ft_text *out, double ms, double step_ms)
 {
-    ft__add_figure(out, ms, 4);
-    ft__text_add(out, " ms");
+    ft_time_unit unit = ft__time_unit(step_ms);
+    ft__add_figure(out, ms / unit.ms, 4);
+    ft__text_addf(out, " %s", unit.name);
 }
 
 /* -- title and times --------------------------------------------------------------------------- */
@@ -101,12 +102,12 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
     const ft_step *s = v->step;
     ft_text a = {0}, b = {0};
     ft__ink(&a, style, FT_INK_BOLD);
-    add_ms(&a, s->step_ms);
+    add_time(&a, s->step_ms, s->step_ms);
     ft__ink_end(&a, style);
-    ft__add_figure(&b, s->low_ms, 4);
+    ft__add_figure(&b, s->low_ms / ft__time_unit(s->step_ms).ms, 4);
     ft__text_addf(&b, " %s ", ft__dash(style));
-    ft__add_figure(&b, s->high_ms, 4);
-    ft__text_add(&b, " ms, ");
+    add_time(&b, s->high_ms, s->step_ms);
+    ft__text_add(&b, ", ");
     ft__add_confidence(&b, v->quantile);
     ft__line(out, style, "step", &a, b.at);
 
@@ -143,7 +144,7 @@ void ft__screen_part(ft_text *out, const ft_style *style, const char *label, dou
                      const char *remark)
 {
     ft_text a = {0}, b = {0};
-    add_ms(&a, ms);
+    add_time(&a, ms, step_ms);
     ft__add_bar(&b, style, ms / step_ms, bar_cells(style));
     ft__text_add(&b, "  ");
     ft__add_percent(&b, ms / step_ms);
@@ -182,7 +183,7 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     if (between > 0.0005 * s->step_ms) ft__screen_part(out, style, "between", between, s->step_ms, "kernels");
     if (s->host_ms <= 0) return;
     ft_text a = {0}, how = {0};
-    add_ms(&a, s->host_ms);
+    add_time(&a, s->host_ms, s->step_ms);
     ft__text_addf(&how, "to issue %.0f launches%s", s->launches,
                   idle < 0.1 * (s->step_ms - input) ? ", hidden behind the GPU" : ": the host sets the pace");
     ft__line(out, style, "host", &a, how.at);

@@ -117,6 +117,11 @@ void ft__add_ms(ft_text *out, double ms, int digits)
     ft__text_add(out, seconds ? " s" : micro ? " µs" : " ms");
 }
 
+ft_time_unit ft__time_unit(double longest_ms)
+{
+    return fabs(longest_ms) >= 1e4 ? (ft_time_unit){1e3, "s"} : (ft_time_unit){1, "ms"};
+}
+
 void ft__add_percent(ft_text *out, double share)
 {
     if (!isfinite(share))

@@ -31,6 +31,13 @@ void ft__add_figure(ft_text *out, double value, int digits);
 void ft__add_si(ft_text *out, double value, const char *unit);
 /* A time in the unit that fits it: 12.3 ms, 650 µs, 26.7 s from ten seconds on. */
 void ft__add_ms(ft_text *out, double ms, int digits);
+/* What a screen's times are in, the same for all of them so that they compare: ms, or s where its longest has ten. */
+typedef struct {
+    double ms; /* of one */
+    const char *name;
+} ft_time_unit;
+
+ft_time_unit ft__time_unit(double longest_ms);
 /* 12.3 %, never -0.0 %. */
 void ft__add_percent(ft_text *out, double share);
 /* +12.3 %, -0.5 %, 0.0 %: a change. */
