@@ -126,86 +126,110 @@ static ft_status collective_ok(const ft_op *op, ft_error *err)
     return FT_OK;
 }
 
-ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
+static ft_status gemm_ok(const ft_op *op, ft_error *err)
+{
+    NEED("b", op->u.gemm.b);
+    NEED("m", op->u.gemm.m);
+    NEED("n", op->u.gemm.n);
+    NEED("k", op->u.gemm.k);
+    const char *l = op->u.gemm.layout;
+    if ((l[0] != 'n' && l[0] != 't') || (l[1] != 'n' && l[1] != 't') || l[2])
+        return ft__fail_at(err, FT_E_NAME, "layout", 0, 0, "\"layout\" must be nn, nt, tn or tt, got \"%.3s\"", l);
+    double b = (double)op->u.gemm.b, m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
+    FT_TRY(volume_ok("A", b * m * k, err));
+    FT_TRY(volume_ok("B", b * k * n, err));
+    return volume_ok("C", b * m * n, err);
+}
+
+static ft_status mla_ok(const ft_op *op, ft_error *err)
+{
+    NEED("batch", op->u.mla.batch);
+    NEED("heads", op->u.mla.heads);
+    NEED("q_len", op->u.mla.q_len);
+    NEED("kv_len", op->u.mla.kv_len);
+    NEED("kv_lora", op->u.mla.kv_lora);
+    NEED("rope_dim", op->u.mla.rope_dim);
+    NEED("nope_dim", op->u.mla.nope_dim);
+    NEED("v_dim", op->u.mla.v_dim);
+    double batch = (double)op->u.mla.batch;
+    FT_TRY(volume_ok("the query", batch * (double)op->u.mla.heads * (double)op->u.mla.q_len * 576, err));
+    return volume_ok("the cache", batch * (double)op->u.mla.kv_len * 576, err);
+}
+
+static ft_status moe_ok(const ft_op *op, const ft_device *device, ft_error *err)
+{
+    NEED("tokens", op->u.moe.tokens);
+    NEED("hidden", op->u.moe.hidden);
+    NEED("inter", op->u.moe.inter);
+    NEED("topk", op->u.moe.topk);
+    NEED("experts", op->u.moe.experts);
+    if (op->u.moe.topk > op->u.moe.experts)
+        return ft__fail_at(err, FT_E_RANGE, "topk", 0, 0, "a token cannot go to %lld of %lld experts",
+                           (long long)op->u.moe.topk, (long long)op->u.moe.experts);
+    if (op->u.moe.ep > 1 && op->u.moe.experts % op->u.moe.ep)
+        return ft__fail_at(err, FT_E_RANGE, "ep", 0, 0, "%lld experts are not dealt out evenly over %lld ranks",
+                           (long long)op->u.moe.experts, (long long)op->u.moe.ep);
+    if (!ft__moe_backend_runs(device, (ft_moe_backend)op->u.moe.backend))
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "moe_backend", 0, 0, "%s has no kernels for %s",
+                           ft__moe_backend_name((ft_moe_backend)op->u.moe.backend), device->name);
+    double hidden = (double)op->u.moe.hidden;
+    FT_TRY(volume_ok("the routed tokens", (double)op->u.moe.tokens * (double)op->u.moe.topk * hidden, err));
+    return volume_ok("the experts", (double)op->u.moe.experts * hidden * (double)op->u.moe.inter, err);
+}
+
+static ft_status matrix_ok(int64_t rows, int64_t cols, ft_error *err)
+{
+    NEED("rows", rows);
+    NEED("cols", cols);
+    return volume_ok("the matrix", (double)rows * (double)cols, err);
+}
+
+static ft_status elementwise_ok(const ft_op *op, ft_error *err)
+{
+    NEED("numel", op->u.elementwise.numel);
+    NEED("inputs", op->u.elementwise.inputs);
+    return volume_ok("the operands", (double)op->u.elementwise.numel * op->u.elementwise.inputs, err);
+}
+
+static ft_status optimizer_ok(const ft_op *op, ft_error *err)
+{
+    NEED("params", op->u.optimizer.params);
+    NEED("tensors", op->u.optimizer.tensors);
+    return FT_OK;
+}
+
+/* Described by its bytes and its arithmetic alone. */
+static ft_status other_ok(const ft_op *op, ft_error *err)
+{
+    if (!(op->u.other.bytes > 0 && op->u.other.bytes <= FT_LARGEST_TENSOR))
+        return ft__fail_value(err, FT_E_RANGE, "bytes", op->u.other.bytes, "\"bytes\" must be from 1 to 1e15, got %g",
+                              op->u.other.bytes);
+    if (!(op->u.other.flops >= 0 && op->u.other.flops <= 1e21))
+        return ft__fail_at(err, FT_E_RANGE, "flops", 0, 0, "\"flops\" must be from 0 to 1e21, got %g",
+                           op->u.other.flops);
+    return FT_OK;
+}
+
+static ft_status sizes_ok(const ft_op *op, const ft_device *device, ft_error *err)
 {
     switch (op->kind) {
-    case FT_OP_GEMM: {
-        NEED("b", op->u.gemm.b);
-        NEED("m", op->u.gemm.m);
-        NEED("n", op->u.gemm.n);
-        NEED("k", op->u.gemm.k);
-        const char *l = op->u.gemm.layout;
-        if ((l[0] != 'n' && l[0] != 't') || (l[1] != 'n' && l[1] != 't') || l[2])
-            return ft__fail_at(err, FT_E_NAME, "layout", 0, 0, "\"layout\" must be nn, nt, tn or tt, got \"%.3s\"", l);
-        double b = (double)op->u.gemm.b, m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k;
-        FT_TRY(volume_ok("A", b * m * k, err));
-        FT_TRY(volume_ok("B", b * k * n, err));
-        FT_TRY(volume_ok("C", b * m * n, err));
-        break;
+    case FT_OP_GEMM: return gemm_ok(op, err);
+    case FT_OP_ATTENTION: return attention_ok(op, err);
+    case FT_OP_MLA: return mla_ok(op, err);
+    case FT_OP_ELEMENTWISE: return elementwise_ok(op, err);
+    case FT_OP_ROW: return matrix_ok(op->u.row.rows, op->u.row.cols, err);
+    case FT_OP_CONV2D: return conv_ok(op, err);
+    case FT_OP_MOE: return moe_ok(op, device, err);
+    case FT_OP_OPTIMIZER: return optimizer_ok(op, err);
+    case FT_OP_QUANTIZE: return matrix_ok(op->u.quantize.rows, op->u.quantize.cols, err);
+    case FT_OP_COLLECTIVE: return collective_ok(op, err);
+    default: return other_ok(op, err);
     }
-    case FT_OP_ATTENTION: FT_TRY(attention_ok(op, err)); break;
-    case FT_OP_MLA:
-        NEED("batch", op->u.mla.batch);
-        NEED("heads", op->u.mla.heads);
-        NEED("q_len", op->u.mla.q_len);
-        NEED("kv_len", op->u.mla.kv_len);
-        NEED("kv_lora", op->u.mla.kv_lora);
-        NEED("rope_dim", op->u.mla.rope_dim);
-        NEED("nope_dim", op->u.mla.nope_dim);
-        NEED("v_dim", op->u.mla.v_dim);
-        FT_TRY(volume_ok("the query", (double)op->u.mla.batch * (double)op->u.mla.heads * (double)op->u.mla.q_len * 576,
-                         err));
-        FT_TRY(volume_ok("the cache", (double)op->u.mla.batch * (double)op->u.mla.kv_len * 576, err));
-        break;
-    case FT_OP_ELEMENTWISE:
-        NEED("numel", op->u.elementwise.numel);
-        NEED("inputs", op->u.elementwise.inputs);
-        FT_TRY(volume_ok("the operands", (double)op->u.elementwise.numel * op->u.elementwise.inputs, err));
-        break;
-    case FT_OP_ROW:
-        NEED("rows", op->u.row.rows);
-        NEED("cols", op->u.row.cols);
-        FT_TRY(volume_ok("the matrix", (double)op->u.row.rows * (double)op->u.row.cols, err));
-        break;
-    case FT_OP_CONV2D: FT_TRY(conv_ok(op, err)); break;
-    case FT_OP_MOE:
-        NEED("tokens", op->u.moe.tokens);
-        NEED("hidden", op->u.moe.hidden);
-        NEED("inter", op->u.moe.inter);
-        NEED("topk", op->u.moe.topk);
-        NEED("experts", op->u.moe.experts);
-        if (op->u.moe.topk > op->u.moe.experts)
-            return ft__fail_at(err, FT_E_RANGE, "topk", 0, 0, "a token cannot go to %lld of %lld experts",
-                               (long long)op->u.moe.topk, (long long)op->u.moe.experts);
-        if (op->u.moe.ep > 1 && op->u.moe.experts % op->u.moe.ep)
-            return ft__fail_at(err, FT_E_RANGE, "ep", 0, 0, "%lld experts are not dealt out evenly over %lld ranks",
-                               (long long)op->u.moe.experts, (long long)op->u.moe.ep);
-        if (!ft__moe_backend_runs(device, (ft_moe_backend)op->u.moe.backend))
-            return ft__fail_at(err, FT_E_UNSUPPORTED, "moe_backend", 0, 0, "%s has no kernels for %s",
-                               ft__moe_backend_name((ft_moe_backend)op->u.moe.backend), device->name);
-        FT_TRY(volume_ok("the routed tokens",
-                         (double)op->u.moe.tokens * (double)op->u.moe.topk * (double)op->u.moe.hidden, err));
-        FT_TRY(volume_ok("the experts", (double)op->u.moe.experts * (double)op->u.moe.hidden * (double)op->u.moe.inter,
-                         err));
-        break;
-    case FT_OP_OPTIMIZER:
-        NEED("params", op->u.optimizer.params);
-        NEED("tensors", op->u.optimizer.tensors);
-        break;
-    case FT_OP_QUANTIZE:
-        NEED("rows", op->u.quantize.rows);
-        NEED("cols", op->u.quantize.cols);
-        FT_TRY(volume_ok("the matrix", (double)op->u.quantize.rows * (double)op->u.quantize.cols, err));
-        break;
-    case FT_OP_COLLECTIVE: FT_TRY(collective_ok(op, err)); break;
-    default:
-        if (!(op->u.other.bytes > 0 && op->u.other.bytes <= FT_LARGEST_TENSOR))
-            return ft__fail_value(err, FT_E_RANGE, "bytes", op->u.other.bytes,
-                                  "\"bytes\" must be from 1 to 1e15, got %g", op->u.other.bytes);
-        if (!(op->u.other.flops >= 0 && op->u.other.flops <= 1e21))
-            return ft__fail_at(err, FT_E_RANGE, "flops", 0, 0, "\"flops\" must be from 0 to 1e21, got %g",
-                               op->u.other.flops);
-    }
+}
+
+ft_status ft__op_check(const ft_op *op, const ft_device *device, ft_error *err)
+{
+    FT_TRY(sizes_ok(op, device, err));
     FT_TRY(weights_ok(op, device, err));
     return dtype_ok(device, op, err);
 }
