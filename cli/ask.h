@@ -49,7 +49,8 @@ bool cli_asker_set(cli_asker *a, ft_key_id key, json_t *value);
 ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err);
 /* Complains; with --json the error is also the answer. Returns the exit status. */
 int cli_asker_fail(const cli_asker *a, ft_error *err);
-/* What the checks of a spec file or of the request found, on stderr; in JSON the answer carries it. `about` may be NULL. */
+/* What the checks of a spec file or of the request found, on stderr; in JSON the answer carries it. `about` may be
+ * NULL. */
 void cli_say_warnings(const char *about, const char *lines);
 void cli_say_left_out(const char *name, const ft_error *err); /* of several that were asked for */
 /* Of several GPUs one has not the number format: it is left out of the table, and why is said; with `json` in an answer

@@ -52,15 +52,14 @@ static ft_status try_change(adviser *a, const ft_move *move, const ft_change *af
     ft_tally tally;
     FT_TRY(ft__tally(made.graph, step, compiled(after), made.loading.wait_ms, a->arena, &tally, a->err));
     ft__difference(&a->asked, &tally, scale, move->kind == FT_MOVE_GPU, a->c->quantile, &below, &above);
-    *out = (ft_advice){
-        .move = *move,
-        .after = *after,
-        .saves_ms = a->c->step->step_ms - scale * step->step_ms,
-        .step_ms = step->step_ms,
-        .memory_bytes = step->memory.peak_bytes - a->c->step->memory.peak_bytes,
-        .verdict = step->memory.verdict,
-        .fits = step->memory.fits,
-        .exact = ft__move_exact(move, a->c->now)};
+    *out = (ft_advice){.move = *move,
+                       .after = *after,
+                       .saves_ms = a->c->step->step_ms - scale * step->step_ms,
+                       .step_ms = step->step_ms,
+                       .memory_bytes = step->memory.peak_bytes - a->c->step->memory.peak_bytes,
+                       .verdict = step->memory.verdict,
+                       .fits = step->memory.fits,
+                       .exact = ft__move_exact(move, a->c->now)};
     out->low_ms = out->saves_ms - below;
     out->high_ms = out->saves_ms + above;
     parts_of(step, made.loading.wait_ms, scale, out->part_ms);

@@ -49,8 +49,8 @@ ft_status ft__cells_keep(ft_cell *cells, size_t *count, int64_t shard, int64_t s
 
 /* Its rows that errors and spreads are told of: those that only teach judge nobody. */
 ft_cell_gpu ft__cell_told(const ft_cell_gpu *gpu);
-/* Its rows that other GPUs learn from, and are tried on: layers that were profiled in networks are among them, points of a
- * calibration and rows that are read twice are not. */
+/* Its rows that other GPUs learn from, and are tried on: layers that were profiled in networks are among them, points
+ * of a calibration and rows that are read twice are not. */
 ft_cell_gpu ft__cell_lent(const ft_cell *cell, const ft_cell_gpu *gpu);
 /* About `wanted` rows of a GPU, picked by hash so that they do not follow the order of the file; `out` has room for
  * twice as many. */

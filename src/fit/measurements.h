@@ -22,8 +22,8 @@ typedef struct ft_row {
 } ft_row;
 
 /* Whose times: graphs of our own, other people's calls, engines' tables, operators inside models; and three that
- * teach and judge nobody: kernels that the profiler timed while others ran, points of a calibration, and rows of engines
- * once more, for requests that say less than their table. */
+ * teach and judge nobody: kernels that the profiler timed while others ran, points of a calibration, and rows of
+ * engines once more, for requests that say less than their table. */
 typedef enum ft_row_source {
     FT_ROWS_OWN,
     FT_ROWS_EAGER,

@@ -224,8 +224,8 @@ static ft_status read_file(const char *path, const engine_table *form, const ft_
             s = ft__rows_add(rows, filter, name, &row, r.t, err);
         }
         if (s == FT_OK && row.op.kind == FT_OP_MOE && row.op.u.moe.ungated && filter && filter->to_fit) {
-            /* Once more for requests that say nothing of a gate: no gated model has these shapes. It teaches what such a
-             * request means and judges nobody. */
+            /* Once more for requests that say nothing of a gate: no gated model has these shapes. It teaches what such
+             * a request means and judges nobody. */
             row.op.u.moe.ungated = false;
             row.source = FT_ROWS_UNSAID;
             s = ft__rows_add(rows, filter, name, &row, r.t, err);

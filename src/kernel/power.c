@@ -91,8 +91,8 @@ double ft__power_alone(const ft_device *device, double draw, double ms)
     return fmin(1 + gain * (draw - 1) * ms / (ms + half_ms), ft__k_power_benchmarks[at].most);
 }
 
-/* No two chips of a kind leak and switch alike. Of n draws from a normal distribution the largest lies, on average, that
- * many deviations above the middle: within 0.12 from two on. */
+/* No two chips of a kind leak and switch alike. Of n draws from a normal distribution the largest lies, on average,
+ * that many deviations above the middle: within 0.12 from two on. */
 double ft__power_hungriest(int64_t gpus)
 {
     if (gpus < 2) return 1;

@@ -1,8 +1,8 @@
 /* windows.c: attention of SAM's tower (arXiv 2304.02643) as transformers launches it: layers see windows of so many by
  * so many patches, the picture padded to whole ones, and a few see all of it. To the scores is added what a query says
- * of the key's row and of its column, two products over tables of distances, whose sum is copied into the scores' order.
- * Scores are written out, through a softmax in fp32 (got_ocr2), or `fused`: the sum is a mask to sdpa (SAM itself). In
- * training the fused form is taken for the written one: the mask has a gradient. */
+ * of the key's row and of its column, two products over tables of distances, whose sum is copied into the order of the
+ * scores. Those are written out, through a softmax in fp32 (got_ocr2), or `fused`: the sum is a mask to sdpa (SAM
+ * itself). In training the fused form is taken for the written one: the mask has a gradient. */
 #include "graph/emit.h"
 #include "model/mixers.h"
 #include "model/relative.h"

@@ -86,9 +86,9 @@
       "GPUs to lay the job out over", "needed: GPUs to lay the job out over; `dp` follows from it")                    \
     PLAIN(PLAN_GLOBAL, "global_batch", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "needed: sequences per step")        \
     FLAG(FRAMEWORK, "framework", TEXT, 0, 0, NO_WORDS, DEPENDS, "framework", 0, "NAME", PLANS | CHOOSE,                \
-      "whose layouts: megatron, nemo, torchtitan, fsdp, deepspeed, ddp [the stack's; megatron, of pictures ddp]",       \
-      "`megatron`, `nemo`, `torchtitan`, `fsdp`, `deepspeed`, `ddp`: whose layouts are searched ([plans](plan.md)); left " \
-      "out: the one of the stack, or `megatron`, of pictures and the like `ddp`")                                      \
+      "whose layouts: megatron, nemo, torchtitan, fsdp, deepspeed, ddp [the stack's; megatron, of pictures ddp]",      \
+      "`megatron`, `nemo`, `torchtitan`, `fsdp`, `deepspeed`, `ddp`: whose layouts are searched ([plans](plan.md)); "  \
+      "left out: the one of the stack, or `megatron`, of pictures and the like `ddp`")                                 \
     FLAG(SEARCH, "search", SECTION, 0, 0, NO_WORDS, DEPENDS, "fix", 0, "KEY=N[,...]", PLANS | CHOOSE,                  \
       "keep these: tp=4,zero=1,recompute=full; several values are tp=4|8",                                             \
       "left out: all is `auto`. `{\"tp\": [4, 8], \"recompute\": \"auto\"}`, what is tried, [below](#a-plan)")         \

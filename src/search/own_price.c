@@ -1,7 +1,8 @@
 /* own_price.c: what the request itself says a GPU costs.
  *
  * A price may name its GPU by any name that the catalogue has for it ("h100" is h100_sxm), or as the request names a
- * GPU of its own. A name that is neither is an error, as it would be for a GPU; a GPU that is no choice is warned of. */
+ * GPU of its own. A name that is neither is an error, as it would be for a GPU; a GPU that is no choice is warned
+ * of. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

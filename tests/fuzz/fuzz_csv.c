@@ -1,5 +1,5 @@
-/* Tables: any bytes as a file, and one input in four gzipped too. Both readings must agree cell by cell; every error must
- * have a message and name the file; no cell may be read as a number that is not finite. */
+/* Tables: any bytes as a file, and one input in four gzipped too. Both readings must agree cell by cell; every error
+ * must have a message and name the file; no cell may be read as a number that is not finite. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

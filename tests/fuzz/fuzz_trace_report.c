@@ -1,5 +1,6 @@
-/* Reports of profiler traces, forecasts and screens included: whatever bytes come, figures that are finite and an answer that is JSON, or an error that says what.
- * The first byte chooses whether a GPU is named, and which. fuzz_trace reads traces alone; both have one corpus. */
+/* Reports of profiler traces, forecasts and screens included: whatever bytes come, figures that are finite and an
+ * answer that is JSON, or an error that says what. The first byte chooses whether a GPU is named, and which. fuzz_trace
+ * reads traces alone; both have one corpus. */
 #include <math.h>
 #include <string.h>
 

@@ -202,7 +202,7 @@ int main(void)
                                        cmocka_unit_test(layers_of_this_year),
                                        cmocka_unit_test(a_seventh_round),
                                        cmocka_unit_test(an_eighth_round),
-        cmocka_unit_test(a_ninth_round),
+                                       cmocka_unit_test(a_ninth_round),
                                        cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
