@@ -13,13 +13,19 @@
 #include "report/text/plan_screen.h"
 #include "terminal.h"
 
+static void say_idle(const cli_asker *a, const ft_idle_list *idle)
+{
+    ft_text lines = {0};
+    ft__idle_say(idle->at, idle->count, &lines);
+    if (lines.length && !a->json) cli_say_warnings(a->args->operands[0], lines.at);
+    ft__text_free(&lines);
+}
+
 static int print(const cli_asker *a, const ft_plan *p)
 {
-    ft_text out = {0}, idle = {0};
+    ft_text out = {0};
     ft_style style = cli_style(a->args);
-    ft__idle_say(p->idle, p->idle_count, &idle);
-    if (idle.length && !a->json) cli_say_warnings(a->args->operands[0], idle.at);
-    ft__text_free(&idle);
+    say_idle(a, &p->idle);
     if (a->json) {
         ft__answer_plan(&out, NULL, p);
         ft__text_add(&out, "\n");
@@ -34,6 +40,7 @@ static int print_fleet(const cli_asker *a, const ft_fleet *f)
 {
     ft_text out = {0};
     ft_style style = cli_style(a->args);
+    say_idle(a, &f->idle);
     if (a->json) {
         ft__answer_fleet(&out, NULL, f);
         ft__text_add(&out, "\n");

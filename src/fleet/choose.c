@@ -95,6 +95,8 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
     if (status == FT_OK) status = ft__plan_serve_request_read(asked, &request, err);
     if (status == FT_OK) status = ft__fleet_of(ft, scratch, &request, &fleet, err);
     if (status == FT_OK) {
+        if (!out->count) out->idle = fleet.idle;
+        ft__idle_keep(&out->idle, &fleet.idle);
         out->goal = fleet.goal;
         out->rate = fleet.rate;
         snprintf(c->gpu, sizeof c->gpu, "%s", fleet.gpu);
@@ -218,6 +220,7 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
     ft_status status = ft__own_prices_told(ft, r, gpus, out->count, &out->warnings, err);
     free(gpus);
     FT_TRY(status);
+    ft__idle_say(out->idle.at, out->idle.count, &out->warnings);
     return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }
 

@@ -30,6 +30,7 @@ typedef struct ft_fleet_chosen {
     int64_t least_gpus; /* nothing keeps to the GPUs there are */
     char least_gpu[64];
     ft_text warnings;
+    ft_idle_list idle; /* keys that no plan has a use for */
 } ft_fleet_chosen;
 
 ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_fleet_chosen *out,

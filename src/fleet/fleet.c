@@ -305,6 +305,7 @@ ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_
     if (status == FT_OK && out->goal != FT_FLEET_OFFLINE) status = apart(&b, layouts, fitting, err);
     free(layouts);
     if (status != FT_OK) return status;
+    for (size_t i = 0; i < r->idle.count; i++) ft__idle_put(&out->idle, r->idle.at[i].key, r->idle.at[i].why);
     qsort(out->ways, out->count, sizeof *out->ways, out->goal == FT_FLEET_GPUS ? by_gpus : by_rate);
     while (out->plans < out->count && out->ways[out->plans].lost == FT_FLEET_STANDS) out->plans++;
     ft__fleet_compare(out);

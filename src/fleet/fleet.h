@@ -58,6 +58,7 @@ typedef struct ft_fleet {
     bool quick;  /* the search for a rate: fewer requests; what is shown is simulated whole */
     int64_t node_gpus;
     int64_t least_gpus; /* no way keeps to the GPUs there are: the fewest that would do; 0: none, or not needed */
+    ft_idle_list idle;  /* keys that no way to serve has a use for */
 } ft_fleet;
 
 /* `most`: GPUs that there are. Free it with ft__fleet_free either way. */

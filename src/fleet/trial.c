@@ -103,6 +103,22 @@ static void remember(ft_fleet_bench *b, const ft_serving *s)
     snprintf(f->engine, sizeof f->engine, "%s", s->engine->name);
 }
 
+/* A key is idle where no way has a use for it. What the search itself says is nobody's key. */
+static void note_idle(ft_fleet *f, const ft_serving *s)
+{
+    if (!s->served.arch) return;
+    if (f->simulations > 1) {
+        ft__idle_keep(&f->idle, &s->idle);
+        return;
+    }
+    for (size_t i = 0; i < s->idle.count; i++) {
+        const ft_idle_key *k = &s->idle.at[i];
+        const char *section = ft__section_name(ft__keys[k->key].section);
+        const json_t *home = *section ? json_object_get(f->asked->base, section) : f->asked->base;
+        if (ft__key_get(home, k->key)) ft__idle_put(&f->idle, k->key, k->why);
+    }
+}
+
 ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
 {
     ft_serve_request request = {0};
@@ -115,6 +131,7 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     if (status == FT_OK) status = ft__serve_of(b->ft, b->scratch, &request, NULL, &served, err);
     remember(b, &served);
     f->simulations++;
+    note_idle(f, &served);
     if (status == FT_OK) {
         take(&served, w);
         if (f->goal == FT_FLEET_OFFLINE)

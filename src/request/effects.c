@@ -56,8 +56,10 @@ void ft__request_still_idle(const ft_said *said, const ft_model_request *r, ft_i
 {
     const ft_effect_case c = case_of(said, r);
     size_t kept = 0;
-    for (size_t i = 0; i < *count; i++)
-        if (rule_of((int)at[i].key)(&c)) at[kept++] = at[i];
+    for (size_t i = 0; i < *count; i++) {
+        const char *why = rule_of((int)at[i].key)(&c);
+        if (why) at[kept++] = (ft_idle_key){at[i].key, why};
+    }
     *count = kept;
 }
 

@@ -23,6 +23,7 @@ static const struct {
     {FT_ASK_SCALE, "detail advice techniques course pictures tokens",
      "curves over GPUs are answered with, no step in detail"},
     {FT_ASK_PLAN, "detail advice techniques course pictures tokens", "layouts are answered with, no step in detail"},
+    {FT_ASK_PLAN_SERVE, "advice course", "ways to serve are answered with, none of them in detail"},
     {FT_ASK_SERVE, "detail techniques pictures loader", "a load is answered with, no step in detail"},
     {FT_ASK_SERVE, "batch global_batch seq", "the engine batches requests, whose lengths are \"isl\" and \"osl\""},
     {FT_ASK_SERVE, "attention execution compile_scope host_us_per_op cache", "the engine's own"},
@@ -48,8 +49,23 @@ bool ft__repeats_default(ft_key_id id, const json_t *value)
 void ft__idle_note(ft_idle_list *list, const json_t *home, ft_key_id id, const char *why)
 {
     const json_t *value = ft__key_get(home, id);
-    if (value && !ft__repeats_default(id, value) && list->count < FT_IDLE_MOST)
-        list->at[list->count++] = (ft_idle_key){id, why};
+    if (value && !ft__repeats_default(id, value)) ft__idle_put(list, id, why);
+}
+
+void ft__idle_put(ft_idle_list *list, ft_key_id id, const char *why)
+{
+    if (list->count < FT_IDLE_MOST) list->at[list->count++] = (ft_idle_key){id, why};
+}
+
+void ft__idle_keep(ft_idle_list *list, const ft_idle_list *other)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        size_t k = 0;
+        while (k < other->count && other->at[k].key != list->at[i].key) k++;
+        if (k < other->count) list->at[kept++] = other->at[k];
+    }
+    list->count = kept;
 }
 
 static bool is_listed(size_t row, ft_ask task, int key)

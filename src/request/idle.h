@@ -24,6 +24,11 @@ void ft__idle_say(const ft_idle_key *at, size_t count, ft_text *out);
 bool ft__repeats_default(ft_key_id id, const json_t *value);
 /* Puts the key on the list where `home`, the object that it stands in, gives it, and not its default. */
 void ft__idle_note(ft_idle_list *list, const json_t *home, ft_key_id id, const char *why);
+/* Puts a key on the list; what is beyond its end is not said. */
+void ft__idle_put(ft_idle_list *list, ft_key_id id, const char *why);
+/* Takes off the list what is not on the other: of several answers a key is idle where it is in each. Why is the other's
+ * reason. */
+void ft__idle_keep(ft_idle_list *list, const ft_idle_list *other);
 /* Of one kernel: what this operator, in these formats, has no use for. */
 void ft__kernel_idle(const json_t *object, const ft_op *op, ft_idle_list *list);
 /* Keys of one step that a study of many has no use for: taken out of the base, and put on the list. */

@@ -218,6 +218,15 @@ ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_e
     return read_emitted(&said, out, err);
 }
 
+/* What is left of `parallel` without its degrees is about training, or the engine's own. */
+static void note_left(ft_plan_request *r)
+{
+    const json_t *left = ft__key_get(r->base, FT_KEY_ID_PARALLEL);
+    for (int k = 0; k < FT_KEY_COUNT && left; k++)
+        if (ft__keys[k].section == FT_SECTION_PARALLEL)
+            ft__idle_note(&r->idle, left, (ft_key_id)k, "of a layout engines have tp, pp, dp and ep alone");
+}
+
 ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out, ft_error *err)
 {
     ft_said said;
@@ -228,7 +237,10 @@ ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out
     if (ft__key_get(ft__key_get(object, FT_KEY_ID_PARALLEL), FT_KEY_ID_GPUS))
         return ft__fail_at(err, FT_E_KEY, "parallel.gpus", 0, 0,
                            "how many GPUs a plan may have is \"gpus\" itself, not part of \"parallel\"");
+    ft__study_note(FT_ASK_PLAN_SERVE, out->base, &out->idle);
+    ft__idle_note(&out->idle, object, FT_KEY_ID_REQUESTS, "as many are simulated as a plan needs");
     FT_TRY(keep_given(object, &said, out, err));
+    note_left(out);
     ft__key_drop(out->base, FT_KEY_ID_PARALLEL);
     FT_TRY(read_search(object, said.at[FT_KEY_ID_SEARCH].json, out, err));
     if (out->vpp.count || out->cp.count || out->etp.count || out->zero.count || out->batch.count || out->recompute ||

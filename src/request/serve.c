@@ -210,16 +210,32 @@ static ft_status check_load(const ft_serve_request *r, ft_error *err)
                        ways ? "several" : "none");
 }
 
+/* Two kinds of engines have layouts and numbers of their own. With clients the number of engines still says what each is
+ * started for. */
+static void note_split(const json_t *object, bool closed, ft_serve_request *r)
+{
+    static const ft_key_id degrees[] = {FT_KEY_ID_TP, FT_KEY_ID_PP, FT_KEY_ID_DP, FT_KEY_ID_EP};
+    static const char why[] = "\"disaggregated\" says what each side has";
+    const json_t *parallel = ft__key_get(object, FT_KEY_ID_PARALLEL);
+    for (size_t i = 0; i < COUNT(degrees) && parallel; i++) ft__idle_note(&r->idle, parallel, degrees[i], why);
+    if (!closed) ft__idle_note(&r->idle, object, FT_KEY_ID_REPLICAS, why);
+}
+
 /* Keys of a load or of an engine that this one does not have. */
 static void note_idle(const json_t *object, ft_serve_request *r)
 {
     const ft_said *said = &r->said;
     bool one = ft__whole_of(said, FT_KEY_ID_REPLICAS) < 2 && r->prefill_workers < 2 && r->decode_workers < 2;
     bool open = ft__given(said, FT_KEY_ID_RATE) || r->find == FT_FIND_RATE;
+    bool closed = ft__given(said, FT_KEY_ID_CONCURRENCY) || r->find == FT_FIND_CONCURRENCY;
     bool slo = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
     ft__study_idle(FT_ASK_SERVE, r->base, &r->idle);
     if (!open) ft__idle_note(&r->idle, object, FT_KEY_ID_BURSTINESS, "requests do not come at a \"rate\"");
+    static const ft_key_id of_clients[] = {FT_KEY_ID_TURNS, FT_KEY_ID_THINK_MS, FT_KEY_ID_SERVE_START};
+    for (size_t i = 0; i < COUNT(of_clients) && !closed; i++)
+        ft__idle_note(&r->idle, object, of_clients[i], "nobody waits for answers: there is no \"concurrency\"");
     if (one) ft__idle_note(&r->idle, object, FT_KEY_ID_ROUTING, "there is one engine");
+    if (r->prefill_workers > 0) note_split(object, closed, r);
     if (ft__whole_of(said, FT_KEY_ID_ADAPTERS) < 1)
         ft__idle_note(&r->idle, object, FT_KEY_ID_SERVED_RANK, "\"adapters\" is 0");
     if (!slo && json_is_object(ft__key_get(object, FT_KEY_ID_SLO)))

@@ -74,22 +74,6 @@ static ft_status plan_of(const ft_choose_request *r, const char *gpu, int64_t gp
     return ft__plan_request_read(*asked, request, err);
 }
 
-/* A key is idle where it is in every plan. */
-static void note_idle(const ft_plan *plan, ft_chosen *out)
-{
-    if (!out->count) {
-        memcpy(out->idle, plan->idle, sizeof out->idle);
-        out->idle_count = plan->idle_count;
-    }
-    size_t kept = 0;
-    for (size_t i = 0; i < out->idle_count; i++) {
-        bool still = false;
-        for (size_t k = 0; k < plan->idle_count; k++) still |= plan->idle[k].key == out->idle[i].key;
-        if (still) out->idle[kept++] = out->idle[i];
-    }
-    out->idle_count = kept;
-}
-
 static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen *out, const char *gpu, ft_choice *c,
                             ft_error *err)
 {
@@ -102,7 +86,8 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
     if (status == FT_OK) status = ft__plan_best(ft, scratch, &request, plan, err);
     if (status == FT_OK) {
         const ft_search *s = &plan->search;
-        note_idle(plan, out);
+        if (!out->count) out->idle = plan->idle;
+        ft__idle_keep(&out->idle, &plan->idle);
         c->nodes = (c->gpus + s->cluster.gpus_per_node - 1) / s->cluster.gpus_per_node;
         out->tokens_per_step = (double)request.global * (double)s->request.work.seq;
         out->samples = ft__counts_samples(s->request.arch);
@@ -294,7 +279,7 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     FT_TRY(warn_of_strangers(ft, out, err));
     warn_of_deadline(out);
     warn_of_providers(out);
-    ft__idle_say(out->idle, out->idle_count, &out->warnings);
+    ft__idle_say(out->idle.at, out->idle.count, &out->warnings);
     return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }
 

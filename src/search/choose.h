@@ -51,8 +51,7 @@ typedef struct ft_chosen {
     size_t count;
     size_t best;                    /* `count`: none */
     ft_text warnings;               /* a line each */
-    ft_idle_key idle[FT_IDLE_MOST]; /* keys that no plan has a use for */
-    size_t idle_count;
+    ft_idle_list idle; /* keys that no plan has a use for */
     int64_t least_gpus; /* where nothing fits anywhere: the smallest cluster that would; 0: not known */
     char least_gpu[64]; /* of which GPU */
 } ft_chosen;

@@ -17,7 +17,7 @@ ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
     const ft_idle_list *known = &s->asked->idle;
     ft_said said;
     size_t count = 0;
-    ft_idle_key *at = out->idle;
+    ft_idle_key *at = out->idle.at;
     for (size_t i = 0; i < s->request.idle_count && count < FT_IDLE_MOST; i++)
         if (!not_idle(s, s->request.idle[i].key)) at[count++] = s->request.idle[i];
     if (count) FT_TRY(ft__model_request_said(s->asked->base, &said, err));
@@ -25,7 +25,7 @@ ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
         const ft_model_request r = ft__plan_request_of(s, &s->candidates[i].layout);
         ft__request_still_idle(&said, &r, at, &count);
     }
-    for (size_t i = 0; i < known->count && count < FT_IDLE_MOST; i++) at[count++] = known->at[i];
-    out->idle_count = count;
+    out->idle.count = count;
+    for (size_t i = 0; i < known->count; i++) ft__idle_put(&out->idle, known->at[i].key, known->at[i].why);
     return FT_OK;
 }

@@ -178,9 +178,9 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     ft__text_add(&out->warnings, warnings);
     if (*warnings) ft__text_add(&out->warnings, "\n");
     if (*read.remark) ft__text_addf(&out->warnings, "%s\n", read.remark);
-    ft__idle_say(read.idle, read.idle_count, &out->warnings);
-    ft__idle_say(r->idle.at, r->idle.count, &out->warnings);
-    if (read.idle_count + r->idle.count > 0) ft__text_add(&out->warnings, "\n");
+    FT_TRY(ft__settle_idle(r, &read, out, err));
+    ft__idle_say(out->idle.at, out->idle.count, &out->warnings);
+    if (out->idle.count > 0) ft__text_add(&out->warnings, "\n");
     return FT_OK;
 }
 
@@ -258,10 +258,9 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     return capacity(r, m, e, out->max_sequences, &out->capacity, err);
 }
 
-/* A prompt's cache goes from every rank to its counterpart, over the outermost links that both hang on. */
-static double transfer_ms(const ft_served *m)
+double ft__served_transfer_ms(const ft_served *m, const ft_cluster *c)
 {
-    const ft_tier *t = &m->cluster.tier[m->cluster.tiers - 1];
+    const ft_tier *t = &c->tier[c->tiers - 1];
     return m->kv_bytes_per_token / (t->gbps * t->efficiency * 1e6);
 }
 
@@ -290,7 +289,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
     s->prefill_costs = &out->prefill_costs;
     s->prefill_policy = &out->prefill_policy;
     s->prefill_replicas = r->prefill_workers;
-    s->transfer_ms_per_token = transfer_ms(&out->served);
+    s->transfer_ms_per_token = ft__served_transfer_ms(&out->served, &out->served.cluster);
     out->gpus = ft__served_gpus(&out->served) * s->replicas + ft__served_gpus(m) * r->prefill_workers;
     return FT_OK;
 }

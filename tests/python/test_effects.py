@@ -17,6 +17,8 @@ import pytest
 from conftest import run
 
 LLAMA = {"model": "llama-3.2-1b", "gpu": "h100_sxm"}
+LOAD = {**LLAMA, "isl": 128, "osl": 16}
+GIVEN = {"max_num_seqs": 64, "max_num_batched_tokens": 2048}
 BASES: dict[str, list[dict[str, Any]]] = {
     "kernel": [
         {"op": "gemm", "m": 512, "n": 512, "k": 512, "gpu": "h100_sxm"},
@@ -33,7 +35,15 @@ BASES: dict[str, list[dict[str, Any]]] = {
     # Two degrees are enough to find what waits for one, and few layouts are soon forecast.
     "plan": [{**LLAMA, "gpus": 4, "global_batch": 8, "search": {"tp": [1, 2], "pp": [1, 2], "cp": 1, "batch": 1}}],
     "choose": [{**LLAMA, "gpus": 4, "global_batch": 8, "tokens": 1e9, "search": {"tp": [1, 2], "pp": [1, 2], "cp": 1, "batch": 1}}],
-    "serve": [{**LLAMA, "isl": 128, "osl": 16, "concurrency": 4, "requests": 16}],
+    "serve": [
+        {**LOAD, "concurrency": 4, "requests": 16},
+        {**LOAD, "rate": 8, "requests": 16},
+        {**LOAD, "concurrency": 4, "requests": 16, "parallel": {"tp": 2}},
+        {**LOAD, "rate": 8, "requests": 16, "disaggregated": {"prefill": {"workers": 1}, "decode": {"workers": 1, "tp": 2}}},
+    ],
+    # Settings that are given are not searched: a way to serve is soon found.
+    "plan_serve": [{**LOAD, **GIVEN, "gpus": 2, "rate": 2, "search": {"tp": 2}, "slo": {"ttft_ms": 500}}],
+    "choose_serve": [{**LOAD, **GIVEN, "gpus": 1, "rate": 2, "slo": {"ttft_ms": 500}}],
 }
 # Parts of an answer that repeat the request.
 ECHOES = ("warnings", "request", "parallel", "cluster", "stack", "understood")
@@ -43,8 +53,12 @@ ECHOES_INSIDE = ("request", "search_ms")
 OF_OTHER_LAYOUTS = {"execution", "master_weights", "optimizer_in_backward", "parallel.sp", "parallel.expert_overlap"}
 # Values that only happen to give the same answer: of parts that are one thing together, of a load that never waits, of a
 # model whose engine has no recipe and whose prompts fit into one iteration; a ResNet lies as it is asked to by default.
+OF_A_LIGHT_LOAD = {"settings", "chunked_prefill", "scheduling", "max_num_seqs", "cluster.gpus_per_node"}  # the usual node, said
+OF_FEW_WAYS = OF_A_LIGHT_LOAD | {"routing", "gpu_memory_utilization", "cluster.nodes", "top"}
 HAPPEN = {
-    "serve": {"settings", "chunked_prefill", "scheduling"},
+    "serve": OF_A_LIGHT_LOAD | {"advice"},  # none is better than that
+    "plan_serve": OF_FEW_WAYS,
+    "choose_serve": OF_FEW_WAYS,
     "infer": {"layout", "expandable_segments"},  # what a step reserves decides whether it fits, at the edge alone
     "scale": {"expandable_segments"},
     "collective": {"cluster.gpus_per_node", "cluster.nodes"},  # a node of two or more for two ranks; as many as they fill
@@ -199,7 +213,11 @@ def test_options_without_effect_are_said_at_every_front_end(
     assert f"warning: {start}" in str(step)
 
 
+SERVED = {"isl": 128, "osl": 16, "slo": {"ttft_ms": 500.0}, **GIVEN}
+SERVED_FLAGS = ["--task=serve", "--isl=128", "--osl=16", "--slo=ttft=500ms", "--max-num-seqs=64", "--max-num-batched-tokens=2048"]
 SEARCHES = {
+    "plan_serve": ({"gpus": 1, "rate": 2.0, **SERVED}, ["--gpus=1", "--rate=2", *SERVED_FLAGS]),
+    "choose_serve": ({"gpus": 1, "rate": 2.0, **SERVED}, ["--gpus=1", "--rate=2", *SERVED_FLAGS]),
     "plan": ({"gpus": 4, "global_batch": 8}, ["--gpus=4", "--global-batch-size=8"]),
     "choose": ({"gpus": 4, "global_batch": 8, "tokens": 1e9}, ["--gpus=4", "--global-batch-size=8", "--tokens=1e9"]),
 }
@@ -208,10 +226,10 @@ SEARCHES = {
 @pytest.mark.parametrize("task", SEARCHES)
 def test_searches_say_it_at_every_front_end(program: Path, task: str) -> None:
     keys, flags = SEARCHES[task]
-    line = [program, task, LLAMA["model"], f"--gpu={LLAMA['gpu']}", *flags, "--tp=1", "--pp=1", "--cp=1",
-            "--compile-scope=layers", "--expert-skew=2"]
-    parallel = {"tp": 1, "pp": 1, "cp": 1, "expert_skew": 2}
-    asked = {**LLAMA, **keys, "compile_scope": "layers", "parallel": parallel}
+    degrees = {"tp": 1, "pp": 1} | ({} if task.endswith("_serve") else {"cp": 1})
+    line = [program, task.removesuffix("_serve"), LLAMA["model"], f"--gpu={LLAMA['gpu']}", *flags,
+            *(f"--{each}=1" for each in degrees), "--compile-scope=layers", "--expert-skew=2"]
+    asked = {**LLAMA, **keys, "compile_scope": "layers", "parallel": {**degrees, "expert_skew": 2}}
     shown = run(*line)
     answered = json.loads(run(*line, "--json").stdout)["warnings"]
     batched = json.loads(run(program, "batch", input=json.dumps({"task": task, **asked})).stdout)["warnings"]

@@ -21,6 +21,10 @@
 #define OLMOE "\"model\":\"olmoe-1b-7b\",\"gpu\":\"h100_sxm\",\"seq\":1024"
 #define LARGE "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"seq\":4096"
 
+#define SERVE                                                                                                    \
+    "\"task\":\"serve\",\"model\":\"llama-3.2-1b\",\"gpu\":\"h100_sxm\",\"isl\":64,\"osl\":8,\"concurrency\":1," \
+    "\"requests\":4"
+
 static const char *const bases[] = {
     "{" LLAMA "}",
     "{" LLAMA ",\"execution\":\"fused\"}",
@@ -336,6 +340,10 @@ static void reasons_are_given(void **state)
     expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"tp\":8,\"dp\":2},\"cluster\":{\"nodes\":2}}", NULL);
     expect(ft, scratch, "{\"task\":\"memory\"," LLAMA ",\"host\":\"h200_vm\"}",
            "\"host\" has no effect: \"memory\" has no times");
+    expect(ft, scratch, "{" SERVE ",\"cluster\":{\"gpus_per_node\":1}}", "\"gpus_per_node\" has no effect: one GPU");
+    expect(ft, scratch, "{" SERVE ",\"parallel\":{\"tp\":2},\"cluster\":{\"gpus_per_node\":1}}", NULL);
+    expect(ft, scratch, "{" SERVE ",\"parallel\":{\"tp\":2},\"cluster\":{\"interconnect\":\"ib_ndr400\"}}",
+           "\"interconnect\" has no effect: all ranks are in one node");
     ft__scratch_free(scratch);
     free(scratch);
     ft_close(ft);

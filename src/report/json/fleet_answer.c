@@ -106,6 +106,7 @@ void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
     }
     ft__json_close_list(out);
     if (f->least_gpus) ft__json_member_whole(out, "least_gpus", f->least_gpus);
+    ft__answer_idle(out, &f->idle);
     ft__json_close(out);
 }
 

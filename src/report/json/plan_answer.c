@@ -211,11 +211,7 @@ void ft__answer_plan(ft_text *out, const json_t *id, const ft_plan *p)
     pareto(out, p);
     by_gpus(out, p);
     sensitivity(out, p);
-    ft_text idle = {0};
-    ft__idle_say(p->idle, p->idle_count, &idle);
-    if (idle.length) ft__answer_lines(out, "warnings", idle.at);
-    out->failed = out->failed || idle.failed;
-    ft__text_free(&idle);
+    ft__answer_idle(out, &p->idle);
     ft__json_close(out);
 }
 
