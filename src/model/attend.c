@@ -84,10 +84,27 @@ static ft_ref sink_scale(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     return ft__pointwise(b, at, "sigmoid", ft__cast(b, at, sum, FT_FP32));
 }
 
+/* Megatron's kernel works on so many rows of scores at once (FusedScaleMaskSoftmax.is_kernel_available). */
+static bool takes_heads(const ft_maker *m, const ft_attention_shape *a)
+{
+    int64_t of = (int64_t)m->stack->softmax_heads, ranks = m->work->head_ranks > 1 ? m->work->head_ranks : 1;
+    return of < 2 || a->batch * (a->heads / ranks) % of == 0;
+}
+
+/* Without it (forward_torch_softmax): in fp32, scaled by the layer's number, masked in place, and back. */
+static ft_ref softmax_of_torch(ft_maker *m, ft_ref scores, ft_dtype low, const ft_attention_shape *a)
+{
+    ft_build *b = &m->b;
+    scores = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", ft__cast(b, FT_AT(ATTN_SCALE), scores, FT_FP32));
+    if (a->causal) scores = ft__pointwise2(b, FT_AT(ATTN_MASK), "where", scores, ft__input(b, a->q_len, a->kv_len, 1));
+    return ft__cast(b, FT_AT(ATTN_SOFTMAX), ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores), low);
+}
+
 /* `scale`: what the result is multiplied by, where anything. */
 static ft_ref probabilities(ft_maker *m, ft_ref scores, ft_dtype low, const ft_scores *s, ft_ref *scale)
 {
     ft_build *b = &m->b;
+    if (m->stack->fused_softmax && !takes_heads(m, &s->shape)) return softmax_of_torch(m, scores, low, &s->shape);
     if (m->stack->fused_softmax) { /* scale and mask in the same kernel, which reads the visible half and writes all */
         scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
         if (s->shape.causal && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].traffic = 0.75F;

@@ -32,6 +32,8 @@ typedef enum ft_selective {
     FT_SELECTIVE_POLICY,        /* of a layer all but attention and every other product: PyTorch's policy */
     FT_SELECTIVE_CORE_ATTENTION /* attention's scores, or the modules that are named: Megatron */
 } ft_selective;
+/* Zero 1: whether every data rank gets the sums of all gradients, and updates its share of the states all the same. */
+typedef enum ft_sums_whole { FT_SUMS_WHOLE_NEVER, FT_SUMS_WHOLE_BF16, FT_SUMS_WHOLE_ALWAYS } ft_sums_whole;
 /* Adapters, where a request leaves them open (graph/adapter.h). */
 typedef enum ft_lora_dtype { FT_LORA_DTYPE_FP32, FT_LORA_DTYPE_MODEL, FT_LORA_DTYPE_AUTOCAST } ft_lora_dtype;
 typedef enum ft_lora_targets { FT_LORA_TARGETS_ALL, FT_LORA_TARGETS_QKV, FT_LORA_TARGETS_QV } ft_lora_targets;
@@ -78,6 +80,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(sharding, ft_sharding, "units", "buckets", "parameters", "zero 3: what is gathered at once")              \
     X(overlap_gradients, ft_overlap_gradients, "always", "without_pipeline", "never",                           \
       "gradients are exchanged beside the backward pass")                                                       \
+    X(sums_whole, ft_sums_whole, "never", "bf16", "always",                                                     \
+      "zero 1: gradients are summed to all data ranks, not to those that update them")                          \
     X(tensor_pieces, ft_tensor_pieces, "never", "low_precision", "always",                                      \
       "with sequence parallelism, tensor ranks exchange in pieces beside their products")                       \
     X(selective, ft_selective, "policy", "core_attention", NULL, "what selective recomputation drops")          \
@@ -94,6 +98,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                           \
     X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                     \
     X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it") \
+    X(softmax_heads, 0, 64,                                                                                    \
+      "what heads of a micro-batch on a rank must be a multiple of for the fused softmax, which else is not one") \
     X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                \
     X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                     \
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                            \
@@ -135,7 +141,8 @@ const ft_trait *ft__stack_traits(size_t *count);
 
 /* What a request that names no stack is answered with, by what it says: the first of these that holds. */
 typedef enum ft_stack_role {
-    FT_STACK_FOR_WRITTEN_OUT, /* execution fused around attention that is written out, without sp */
+    FT_STACK_FOR_WRITTEN_OUT_SHARDED, /* execution fused around attention that is written out, without sp, zero 1 */
+    FT_STACK_FOR_WRITTEN_OUT,         /* the same without zero 1 */
     FT_STACK_FOR_FUSED,       /* execution fused */
     FT_STACK_FOR_MASTERS,     /* master_weights */
     FT_STACK_FOR_SHARDS,      /* zero 2 or 3 */

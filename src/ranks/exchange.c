@@ -32,6 +32,7 @@ double ft__ranks_kept(const ft_parallel *p, double dense, double expert)
 ft_workload ft__ranks_workload(const ft_ranks *r)
 {
     ft_workload work = *r->work;
+    work.head_ranks = r->parallel->tp;
     if (work.scope == FT_SCOPE_OPEN && ft__ranks_fsdp(r->parallel, r->work)) work.scope = FT_SCOPE_LAYERS;
     return work;
 }

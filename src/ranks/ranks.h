@@ -119,6 +119,8 @@ bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work);
 ft_loss_by ft__ranks_loss(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* zero 3 of DeepSpeed of 2021 */
+/* Zero 1, gradients are summed to all ranks all the same. */
+bool ft__ranks_sums_whole(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work);
 /* Bytes of an element on the wire: of a parameter that is gathered, of a gradient that is reduced. */
 double ft__ranks_gather_bytes(const ft_parallel *p, const ft_workload *work);

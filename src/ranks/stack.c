@@ -74,6 +74,13 @@ bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work)
     return ft__ranks_stack(p, work)->sharding == FT_SHARDING_PARAMETERS;
 }
 
+bool ft__ranks_sums_whole(const ft_parallel *p, const ft_workload *work)
+{
+    if (p->zero != 1 || work->task != FT_TRAIN) return false;
+    ft_sums_whole whole = ft__ranks_stack(p, work)->sums_whole;
+    return whole == FT_SUMS_WHOLE_ALWAYS || (whole == FT_SUMS_WHOLE_BF16 && work->dtype == FT_BF16);
+}
+
 bool ft__ranks_waits_for_sends(const ft_parallel *p, const ft_workload *work)
 {
     if (p->schedule == FT_1F1B || p->schedule == FT_GPIPE || p->wait_sends) return true;

@@ -97,7 +97,8 @@ static ft_status sum_ms(const ft_ranks *r, double bytes, bool expert, stage_lane
     const ft_parallel *p = r->parallel;
     ft_group all = ft__ranks_replicas(p, expert), sharers = ft__ranks_sharers(p, expert);
     *ms = 0;
-    if (p->zero < 1) return ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &all, bytes, ms, &s->width, err);
+    if (p->zero < 1 || ft__ranks_sums_whole(p, r->work))
+        return ft__ranks_exchange(r, FT_EXCHANGE_ALL_REDUCE, &all, bytes, ms, &s->width, err);
     FT_TRY(ft__ranks_exchange(r, FT_EXCHANGE_REDUCE_SCATTER, &sharers, bytes, ms, &s->width, err));
     if (sharers.size >= all.size) return FT_OK;
     double over;

@@ -162,7 +162,9 @@ static void take_for_old(const ft_said *said, ft_model_request *out)
     bool split_norms = out->parallel.sp && out->parallel.tp > 1;
     bool written_out = ft__given(said, FT_KEY_ID_ATTENTION) && w->attention == FT_EAGER;
     if (w->stack || w->task != FT_TRAIN || w->execution != FT_RUN_FUSED || !written_out || split_norms) return;
-    w->stack = ft__default_stacks[FT_STACK_FOR_WRITTEN_OUT];
+    /* Then, states that are sharded and parameters that are not were DeepSpeed's alone. */
+    bool sharded = out->parallel.zero == 1;
+    w->stack = ft__default_stacks[sharded ? FT_STACK_FOR_WRITTEN_OUT_SHARDED : FT_STACK_FOR_WRITTEN_OUT];
     snprintf(out->remark, sizeof out->remark,
              "fused kernels around eager attention: taken for the stack \"%s\"; name another if it was one",
              w->stack->name);

@@ -35,6 +35,9 @@ static const turn turns[] = {
     {"waits_for_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 8, STEP, 1},
     {"all_forward_first", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 4, 1, 0, 4, PEAK, 1},
     {"cuts_sends", "megatron", "true", "gpt3-6.7b", FT_BF16, 8, 4, 1, 0, 8, SENT, 1},
+    {"softmax_heads", "megatron", "0", "gpt2-xl", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"sums_whole", "megatron", "\"always\"", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
+    {"sums_whole", "megatron_deepspeed", "\"never\"", "gpt3-6.7b", FT_BF16, 1, 2, 32, 1, 2, COMM, -1},
     {"widens_gradients", "megatron_deepspeed", "false", "gpt2", FT_BF16, 1, 2, 1, 0, 8, LAUNCHES, -1},
     {"reads_received", "megatron", "true", "gpt2", FT_BF16, 2, 2, 1, 0, 8, STEP, 1},
     {"casts_apart", "pytorch", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, LAUNCHES, -1},
@@ -106,7 +109,7 @@ static double figure_of(const turn *t, bool turned)
     r.work.accumulate = t->micros;
     if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
     r.work.master_weights = own.master_weights;
-    r.work.attention = !strcmp(t->trait, "fused_softmax") ? FT_EAGER : FT_FLASH;
+    r.work.attention = strstr(t->trait, "softmax") ? FT_EAGER : FT_FLASH;
     if (!strcmp(t->trait, "passes_masks")) {
         r.work.attention = FT_SDPA;
         r.work.execution = FT_RUN_COMPILE;
@@ -170,7 +173,7 @@ static void what_a_layout_chooses_between_builds_alike(void **state)
 {
     (void)state;
     static const ft_stack_role roles[] = {FT_STACK_FOR_ONE, FT_STACK_FOR_REPLICAS, FT_STACK_FOR_SHARDS};
-    static const char *const of_layouts[] = {"most_zero", "sharding", "overlap_gradients", "prepares_kbit"};
+    static const char *const of_layouts[] = {"most_zero", "sharding", "overlap_gradients", "prepares_kbit", "sums_whole"};
     size_t count;
     const ft_trait *traits = ft__stack_traits(&count);
     const char *one = (const char *)ft__default_stacks[FT_STACK_FOR_ONE];

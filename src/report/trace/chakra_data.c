@@ -55,7 +55,8 @@ void ft__chakra_gather(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t 
 void ft__chakra_reduce(ranker *r, const ft_graph *g, const ft_lanes *l, int32_t b)
 {
     if (!l || l->scatter[b] <= 0) return;
-    bool sharded = ft__chakra_layout(r->v)->zero >= 1;
+    const ft_parallel *p = ft__chakra_layout(r->v);
+    bool sharded = p->zero >= 1 && !ft__ranks_sums_whole(p, r->v->work);
     ft__chakra_data(r, "reduce gradients", sharded ? FT_EXCHANGE_REDUCE_SCATTER : FT_EXCHANGE_ALL_REDUCE,
                     elements(g, forward_of(g, b), true) * ft__chakra_gradient_bytes(r->v), l->scatter[b]);
 }
