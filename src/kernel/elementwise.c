@@ -111,6 +111,12 @@ static double beside(const ft_device *device)
                               : fmax(1, (double)device->issue_lanes_per_sm / device->lanes_per_sm);
 }
 
+/* An element at a time: nearly all that is issued are offsets, branches on formats and moves. */
+static bool by_element(const ft_op *op)
+{
+    return op->u.elementwise.pattern > 0 || (!strncmp(op->name, "cast_", 5) && op->dtype != FT_FP32);
+}
+
 enum { PLAIN, VARIANTS };
 static int variant_of(const ft_op *op) { return op->kind == FT_OP_ELEMENTWISE ? PLAIN : -1; }
 static const char *variant_name(int v) { return v == PLAIN ? "pointwise" : ""; }
@@ -140,7 +146,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                 (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
     double memory = ft__traffic_ms(device, bytes, eb * (slow_copy ? th[COPY_EB] : 1), cache);
     double compute = numel * issue /
-                     (th[EC] * ft__lane_rate(device) * (op->u.elementwise.pattern > 0 ? beside(device) : 1));
+                     (th[EC] * ft__lane_rate(device) * (by_element(op) ? beside(device) : 1));
     out->compute_ms = compute;
     out->memory_ms = memory;
     out->body_ms = ft__smooth_max(compute, memory, th[SMOOTH]) + th[HEAVY] * 1e-5 * (issue - FT_K_ELEMENTWISE_PLAIN) +
