@@ -10,7 +10,7 @@
 
 /* An operator as whole words: what its kind uses and nothing else, because an ft_op's union and padding hold whatever
  * was there before. */
-enum { WORDS = 13, ENTRIES = 4096, SLOTS = 2 * ENTRIES, REHEARSALS = 4096 };
+enum { WORDS = 13, ENTRIES = 4096, SLOTS = 2 * ENTRIES, SHELVES = 1024, PLACES = 4 };
 
 typedef struct entry {
     uint64_t key[WORDS];
@@ -27,7 +27,9 @@ struct ft_memo {
     uint32_t used;
     uint32_t slot[SLOTS]; /* number of an entry plus one; 0: free */
     entry *entries;
-    rehearsed rehearsals[REHEARSALS]; /* each key has one place: the last one that came stands there */
+    /* A key has the places of one shelf, the last that came first: were it one place, two steps that are asked for in
+     * turn could put each other out of it for ever. */
+    rehearsed rehearsals[SHELVES][PLACES];
 };
 
 ft_memo *ft__memo_new(void)
@@ -164,12 +166,18 @@ ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *
 
 bool ft__memo_recalls(const ft_memo *m, const uint64_t key[2], double *bytes)
 {
-    const rehearsed *r = &m->rehearsals[key[0] % REHEARSALS];
-    *bytes = r->bytes;
-    return r->key[0] == key[0] && r->key[1] == key[1] && (key[0] || key[1]);
+    const rehearsed *shelf = m->rehearsals[key[0] % SHELVES];
+    for (int i = 0; i < PLACES && (key[0] || key[1]); i++) {
+        if (shelf[i].key[0] != key[0] || shelf[i].key[1] != key[1]) continue;
+        *bytes = shelf[i].bytes;
+        return true;
+    }
+    return false;
 }
 
 void ft__memo_keep(ft_memo *m, const uint64_t key[2], double bytes)
 {
-    m->rehearsals[key[0] % REHEARSALS] = (rehearsed){{key[0], key[1]}, bytes};
+    rehearsed *shelf = m->rehearsals[key[0] % SHELVES];
+    memmove(shelf + 1, shelf, (PLACES - 1) * sizeof *shelf);
+    shelf[0] = (rehearsed){{key[0], key[1]}, bytes};
 }
