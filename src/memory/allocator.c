@@ -20,30 +20,38 @@ double ft__allocated(double bytes)
     return segment - grains <= SMALL ? segment : grains;
 }
 
-/* Cuts `bytes` from what is left of a segment, opening a new one where it does not fit. */
-static double cut(ft_packer *p, double *left, double bytes, double segment, double least)
+/* Cuts pieces of `bytes` from what is left of a segment, opening a new one where none fits; the last one that does
+ * keeps a rest of up to `least`, which is less than a piece. Bytes are whole grains: counting them is exact. */
+static double cut(ft_packer *p, double *left, double bytes, int64_t copies, double segment, double least)
 {
-    if (*left < bytes) {
-        p->reserved += segment;
-        *left = segment;
+    double takes = 0;
+    while (copies > 0) {
+        if (*left < bytes) {
+            p->reserved += segment;
+            *left = segment;
+        }
+        const double fit = fmin(floor(*left / bytes), (double)copies);
+        takes += fit * bytes;
+        *left -= fit * bytes;
+        copies -= (int64_t)fit;
+        if (*left > least) continue;
+        takes += *left;
+        *left = 0;
     }
-    double takes = bytes;
-    if (*left - bytes <= least) takes = *left;
-    *left -= takes;
     return takes;
 }
 
-double ft__pack(ft_packer *p, double bytes)
+double ft__pack(ft_packer *p, double bytes, int64_t copies)
 {
-    if (bytes <= 0) return 0;
+    if (bytes <= 0 || copies < 1) return 0;
     double takes = round_up(bytes, GRAIN);
     if (takes <= SMALL) {
-        takes = cut(p, &p->small, takes, SMALL_SEGMENT, GRAIN - 1);
+        takes = cut(p, &p->small, takes, copies, SMALL_SEGMENT, GRAIN - 1);
     } else if (takes < LARGE) {
-        takes = cut(p, &p->large, takes, LARGE_SEGMENT, SMALL);
+        takes = cut(p, &p->large, takes, copies, LARGE_SEGMENT, SMALL);
     } else {
-        p->reserved += round_up(takes, SEGMENT_GRAIN);
-        takes = ft__allocated(bytes);
+        p->reserved += round_up(takes, SEGMENT_GRAIN) * (double)copies;
+        takes = ft__allocated(bytes) * (double)copies;
     }
     p->allocated += takes;
     return takes;

@@ -18,7 +18,7 @@ typedef struct ft_packer {
     double small, large;        /* what is left of the open 2 MiB and 20 MiB segments */
     double allocated, reserved; /* so far */
 } ft_packer;
-double ft__pack(ft_packer *p, double bytes); /* the bytes that this one counts for */
+double ft__pack(ft_packer *p, double bytes, int64_t copies); /* the bytes that these count for */
 
 /* What a cache of blocks grows to, by high-water marks: for blocks of several streams, and for decoding; cache.h is
  * what one stream's is put through. A block that was cut for one size serves another of about that size, not a larger

@@ -155,13 +155,21 @@ static int say(char *text, int at, int room, change c, const ft_workload *w)
 /* The workload with these changes. A batch is looked for with the others in place. False: some change says nothing. */
 static ft_status with(trial *t, const ft_workload *asked, const bool chosen[CHANGES], ft_workload *out, bool *fits)
 {
+    bool others = false;
     *out = *asked;
     *fits = false;
-    for (int c = 0; c < CHANGES; c++)
-        if (chosen[c] && c != BATCH && !apply((change)c, out)) return FT_OK;
+    for (int c = 0; c < CHANGES; c++) {
+        if (!chosen[c] || c == BATCH) continue;
+        if (!apply((change)c, out)) return FT_OK;
+        others = true;
+    }
     if (chosen[BATCH]) {
-        int64_t batch = 0;
-        FT_TRY(largest_below(t, out, asked->batch, &batch));
+        int64_t batch = asked->batch - 1;
+        bool enough = false; /* the other changes, to all but one of the sequences: then nothing need be halved */
+        ft_workload most = *out;
+        set_batch(&most, asked, batch);
+        if (others && batch >= 1) FT_TRY(ask(t, &most, &enough));
+        if (!enough) FT_TRY(largest_below(t, out, asked->batch, &batch));
         if (batch < 1) return FT_OK;
         set_batch(out, asked, batch);
     }

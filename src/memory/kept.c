@@ -9,15 +9,13 @@
 static double keep_copies(ft_kept *k, double bytes, int64_t copies)
 {
     if (bytes <= 0) return 0;
-    if (copies > 4096) { /* nobody's layers: no need to pack one by one */
+    if (copies > 4096) { /* nobody's layers: no need to pack them */
         const double all = ft__allocated(bytes) * (double)copies;
         k->packer.allocated += all;
         k->packer.reserved += all;
         return all;
     }
-    double sum = 0;
-    for (int64_t i = 0; i < copies; i++) sum += ft__pack(&k->packer, bytes);
-    return sum;
+    return ft__pack(&k->packer, bytes, copies);
 }
 
 double ft__kept_bytes(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, const ft_kept *k,
@@ -113,4 +111,26 @@ void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share 
     keep_tensors(g, share, lives, k);
     if (ft__has_reference(work) && work->lora_rank == 0) keep_reference(g, share, lives, k);
     if (work->task == FT_TRAIN) keep_training(g, work, share, lives, k);
+}
+
+/* Gradients are all there when the last one is made, as the graph has them or as they wait for the next micro-batch:
+ * the fewer bytes of the two. Rounding and what shares segments come on top. */
+double ft__least_kept(const ft_graph *g, const ft_workload *work)
+{
+    double weights = 0, states = 0, trained = 0, gradients = 0;
+    if (work->offload) return 0;
+    for (ft_ref i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->storage != i || (t->role != FT_PARAMETER && t->role != FT_GRADIENT)) continue;
+        const double bytes = ft__tensor_bytes(t) * (double)t->copies;
+        if (t->role == FT_GRADIENT) gradients += bytes;
+        if (t->role != FT_PARAMETER) continue;
+        weights += bytes;
+        if (t->trained) trained += bytes;
+        double parts[FT_STATE_PARTS] = {0};
+        const int count = ft__optimizer_states(work, t, parts);
+        for (int p = 0; p < count; p++) states += parts[p] * (double)t->copies;
+    }
+    const bool dropped = work->task != FT_TRAIN || work->updates_in_backward;
+    return weights + states + (dropped ? 0 : fmin(trained, gradients));
 }

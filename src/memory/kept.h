@@ -27,4 +27,7 @@ double ft__kept_bytes(const ft_graph *g, const ft_memory_share *share, const ft_
 int64_t ft__kept_copies(const ft_tensor *t, const ft_memory_share *share, const ft_kept *k);
 /* Bytes of one copy of a gradient that waits from micro-batch to micro-batch. */
 double ft__waiting_gradient(const ft_workload *work, const ft_memory_share *share, const ft_tensor *t);
+/* Bytes that a GPU alone holds at least when this workload's step is over, read off the graph of another one that has
+ * the same parameters: weights, states, gradients. 0 where some of them are elsewhere. */
+double ft__least_kept(const ft_graph *g, const ft_workload *work);
 #endif

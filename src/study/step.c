@@ -10,6 +10,7 @@
 
 #include "explain/regime.h"
 #include "memory/fits.h"
+#include "memory/kept.h"
 #include "ranks/beside.h"
 #include "ranks/ranks.h"
 #include "study/context.h"
@@ -183,33 +184,40 @@ enum { REMEMBERED_TRIALS = 16 };
 typedef struct other_workloads {
     const ft_model_request *request;
     const ft_memory *asked; /* of the request itself */
-    double parameters;
-    ft_arena *arena; /* the step's own graph must survive the trials */
+    const ft_graph *graph;  /* its own */
+    ft_arena *arena;        /* the step's own graph must survive the trials */
     ft_memo *memo;
     ft_workload work[REMEMBERED_TRIALS];
     ft_memory memory[REMEMBERED_TRIALS];
     size_t count;
 } other_workloads;
 
+static bool same_parameters(const ft_workload *a, const ft_workload *b)
+{
+    return a->dtype == b->dtype && a->autocast == b->autocast && a->master_weights == b->master_weights &&
+           a->weight_bits == b->weight_bits && a->by_module == b->by_module && a->lora_rank == b->lora_rank;
+}
+
 /* Weights, and the gradients of all of them where all are trained, are there in any case: what they exceed cannot hold
- * the rest either, and no graph need be built to see it. */
+ * the rest either, and no graph need be built to see it. Where parameters stay as they are their states are known,
+ * too; a billionth is for the order in which bytes are added up. */
 static bool cannot_fit(const other_workloads *o, const ft_workload *work)
 {
+    const double room = o->asked->capacity_bytes - o->asked->context_bytes;
+    if (same_parameters(work, &o->request->work) && ft__least_kept(o->graph, work) > room * (1 + 1e-9)) return true;
     double stored = work->autocast ? 4 : ft_dtype_bytes(work->dtype);
     double weights = work->weight_bits > 0 && work->weight_bits < 8 * stored ? work->weight_bits / 8 : stored;
     if (work->task == FT_TRAIN && work->lora_rank == 0) weights += stored;
-    return o->parameters * weights > o->asked->capacity_bytes;
+    return o->graph->parameters * weights > o->asked->capacity_bytes;
 }
 
 /* In what a remedy may change. */
 static bool same_workload(const ft_workload *a, const ft_workload *b)
 {
-    return a->dtype == b->dtype && a->autocast == b->autocast && a->master_weights == b->master_weights &&
-           a->weight_bits == b->weight_bits && a->by_module == b->by_module && a->kv_dtype == b->kv_dtype &&
-           a->batch == b->batch && a->seq == b->seq && a->attention == b->attention && a->execution == b->execution &&
-           a->cache == b->cache && a->optimizer == b->optimizer && a->recompute == b->recompute &&
-           a->lora_rank == b->lora_rank && a->accumulate == b->accumulate && a->spared == b->spared &&
-           a->offload == b->offload;
+    return same_parameters(a, b) && a->kv_dtype == b->kv_dtype && a->batch == b->batch && a->seq == b->seq &&
+           a->attention == b->attention && a->execution == b->execution && a->cache == b->cache &&
+           a->optimizer == b->optimizer && a->recompute == b->recompute && a->accumulate == b->accumulate &&
+           a->spared == b->spared && a->offload == b->offload;
 }
 
 static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, ft_error *err)
@@ -246,8 +254,7 @@ static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_g
     if (!s->trials) s->trials = ft__arena_new(largest_graph);
     if (!s->trials) return ft__no_memory(err);
     const ft_memory asked = step->memory;
-    other_workloads others = {
-        .request = r, .asked = &asked, .parameters = g->parameters, .arena = s->trials, .memo = s->memo};
+    other_workloads others = {.request = r, .asked = &asked, .graph = g, .arena = s->trials, .memo = s->memo};
     ft_status status = ft__memory_remedy(&r->work, memory_of, &others, &remedy, &ignored);
     if (status == FT_E_MEMORY && !ft__arena_full(s->trials)) return ft__no_memory(err);
     if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, remedy.text, strlen(remedy.text));

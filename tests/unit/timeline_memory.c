@@ -2,6 +2,7 @@
 #include "small_graph.h"
 
 #include "memory/allocator.h"
+#include "memory/kept.h"
 #include "memory/workspace.h"
 #include "timeline/states.h"
 
@@ -132,19 +133,35 @@ static void blocks_are_cut_as_the_caching_allocator_cuts_them(void **state)
     assert_true(ft__allocated(0) == 0 && ft__allocated(1) == 512 && ft__allocated(513) == 1024);
     ft_packer p = {0};
     /* gpt2-large in fp32 (measured): 25 MiB lie in segments of 26 MiB whose last one is too small to cut off. */
-    assert_true(ft__pack(&p, 25 * MIB) == 26 * MIB);
+    assert_true(ft__pack(&p, 25 * MIB, 1) == 26 * MIB);
     assert_true(p.reserved == 26 * MIB);
     /* 18.75 MiB lie in 20, and 1.25 MiB are worth cutting off. */
-    assert_true(ft__pack(&p, 18.75 * MIB) == 18.75 * MIB);
+    assert_true(ft__pack(&p, 18.75 * MIB, 1) == 18.75 * MIB);
     assert_true(p.reserved == 46 * MIB);
     /* Below 10 MiB segments of 20 are shared: three of 6.25 leave 1.25. */
-    for (int i = 0; i < 3; i++) assert_true(ft__pack(&p, 6.25 * MIB) == 6.25 * MIB);
+    for (int i = 0; i < 3; i++) assert_true(ft__pack(&p, 6.25 * MIB, 1) == 6.25 * MIB);
     assert_true(p.reserved == 66 * MIB);
-    assert_true(ft__pack(&p, 6.25 * MIB) == 6.25 * MIB);
+    assert_true(ft__pack(&p, 6.25 * MIB, 1) == 6.25 * MIB);
     assert_true(p.reserved == 86 * MIB);
     /* Small ones share 2 MiB. */
-    for (int i = 0; i < 2; i++) ft__pack(&p, 1 * MIB);
+    for (int i = 0; i < 2; i++) ft__pack(&p, 1 * MIB, 1);
     assert_true(p.reserved == 88 * MIB);
+}
+
+/* Many at once lie as one after the other would, whatever lay there before. */
+static void copies_are_packed_as_one_by_one(void **state)
+{
+    (void)state;
+    ft_packer once = {0}, each = {0};
+    static const double sizes[] = {100, 512, 700 * 1024, MIB, 1.5 * MIB, 6.25 * MIB, 9.75 * MIB, 10 * MIB, 25 * MIB};
+    for (int64_t copies = 1; copies < 90; copies += 11)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            double sum = 0;
+            for (int64_t k = 0; k < copies; k++) sum += ft__pack(&each, sizes[i], 1);
+            assert_true(ft__pack(&once, sizes[i], copies) == sum);
+            assert_true(once.reserved == each.reserved && once.allocated == each.allocated);
+            assert_true(once.small == each.small && once.large == each.large);
+        }
 }
 
 /* -- what optimizers keep ---------------------------------------------------------------------- */
@@ -331,16 +348,44 @@ static void a_verdict_alone_is_the_same_verdict(void **state)
     ft__arena_free(arena);
 }
 
+/* What a step keeps is a part of its peak, whichever optimizer, and all but activations of a deep model's. */
+static void what_is_kept_is_below_the_peak(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    for (int optimizer = 0; optimizer < FT_OPTIMIZER_COUNT; optimizer++)
+        for (int64_t scale = 1; scale < 2000; scale *= 7)
+            for (int bits = 0; bits < 8; bits++) {
+                ft_workload work = {.task = bits & 4 ? FT_FORWARD_PASS : FT_TRAIN,
+                                    .dtype = FT_BF16,
+                                    .accumulate = bits & 1 ? 4 : 1,
+                                    .master_weights = bits & 2,
+                                    .optimizer = (ft_optimizer)optimizer};
+                ft_graph *g = scaled_layers(arena, 40, scale);
+                for (ft_ref t = 0; t < g->tensor_count; t++) g->tensors[t].trained = g->tensors[t].role == FT_PARAMETER;
+                const ft_memory m = memory_of(g, &work);
+                const double least = ft__least_kept(g, &work);
+                assert_true(least > 0 && least <= m.peak_bytes);
+                if (work.task == FT_TRAIN) assert_true(least >= 0.9 * (m.weights_bytes + m.optimizer_bytes));
+                work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
+                assert_true(ft__least_kept(g, &work) == 0);
+                ft__arena_reset(arena);
+            }
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_peak_is_named_and_taken_apart),
         cmocka_unit_test(kernels_hold_what_they_were_seen_to_hold),
         cmocka_unit_test(blocks_are_cut_as_the_caching_allocator_cuts_them),
+        cmocka_unit_test(copies_are_packed_as_one_by_one),
         cmocka_unit_test(optimizers_keep_what_the_literature_says),
         cmocka_unit_test(weights_are_counted_by_copies),
         cmocka_unit_test(a_cache_is_there_before_a_decode_step_and_grows_in_a_prefill),
         cmocka_unit_test(a_verdict_alone_is_the_same_verdict),
+        cmocka_unit_test(what_is_kept_is_below_the_peak),
         cmocka_unit_test(what_was_asked_before_decides_nothing),
         cmocka_unit_test(memory_that_runs_out_is_an_error),
     };
