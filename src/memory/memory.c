@@ -82,9 +82,10 @@ static bool measure_workspaces(ft_sweep *s, const ft_device *device, double upda
         const ft_node *n = &g->nodes[i];
         double bytes = ft__allocated(ft__node_workspace(g, n, device));
         if (n->verb == FT_DO_OPTIMIZER) bytes += update;
-        for (int k = 0; k < n->out_count; k++) /* whole, before it is scattered */
-            if (ft__sweep_made_by(s, i, k) != FT_NONE && ft__sweep_apart(s, ft__sweep_made_by(s, i, k)))
-                bytes += ft__allocated(ft__tensor_bytes(&g->tensors[ft__sweep_made_by(s, i, k)]));
+        for (int k = 0; k < n->out_count && s->share->fsdp; k++) { /* whole, before it is scattered */
+            const ft_ref t = ft__sweep_made_by(s, i, k);
+            if (t != FT_NONE && ft__sweep_apart(s, t)) bytes += ft__allocated(ft__tensor_bytes(&g->tensors[t]));
+        }
         if (adds_gradients(s, n)) bytes += s->size[s->lives.root[n->in[0]]];
         if (replaces(s, n) && n->out_count > 0 && n->out[0] >= 0) {
             const ft_ref t = s->lives.root[n->out[0]];
@@ -214,7 +215,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     ft__keep(g, work, share, &s.lives, &k);
     const bool here = training && !ft__updates_on_host(work);
     const double update = here ? ft__update_workspace(work, k.trained, k.widest) + k.main_gradients : 0;
-    if (!measure_workspaces(&s, device, update))
+    if (!measure_workspaces(&s, device, update) || !ft__sweep_moves(&s))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
     const double libraries = ft__library_workspace(device, training) + s.stand_ins;
     s.held = share == &ALONE ? held_by(g, work, s.compiled) : 0;

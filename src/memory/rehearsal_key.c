@@ -43,28 +43,31 @@ static void mix_states(uint64_t key[2], const ft_sweep *s, const ft_kept *k, con
 static void mix_tensor(uint64_t key[2], const ft_sweep *s, const ft_kept *k, ft_ref i)
 {
     const ft_tensor *t = &s->g->tensors[i];
-    mix_two(key, s->lives.root[i], s->lives.birth[i]);
-    if (s->lives.root[i] != i) return;
-    mix_double(key, s->size[i]);
-    mix_two(key, (int32_t)t->role, t->trained);
     const double kept = ft__kept_bytes(s->g, s->share, &s->lives, k, i);
-    if (kept > 0) mix_double(key, kept), mix(key, (uint64_t)ft__kept_copies(t, s->share, k));
-    if (t->role != FT_PARAMETER || !t->trained) return;
+    const bool trained = s->lives.root[i] == i && t->role == FT_PARAMETER && t->trained;
+    if (kept <= 0 && !trained) return;
+    mix_two(key, i, trained);
+    mix_double(key, kept);
+    mix(key, (uint64_t)ft__kept_copies(t, s->share, k));
+    if (!trained) return;
     mix(key, (uint64_t)t->copies);
     if (s->work->task == FT_TRAIN) mix_states(key, s, k, t);
 }
 
-static void mix_node(uint64_t key[2], const ft_sweep *s, int32_t n)
+/* Of what goes also whether the block that made it is another one: then the youngest does. */
+static void mix_node(uint64_t key[2], const ft_sweep *s, const ft_block *block, int32_t n)
 {
     const ft_node *node = &s->g->nodes[n];
     mix_two(key, (int32_t)node->verb, (int32_t)node->phase);
     mix_double(key, s->workspace[n]);
-    for (int i = 0; i < node->out_count; i++) {
-        const ft_ref t = ft__sweep_made_by(s, n, i);
-        mix_two(key, t, t != FT_NONE && ft__sweep_apart(s, t));
+    mix_two(key, s->going[n] - s->made[n], s->made[n + 1] - s->going[n]);
+    for (int32_t m = s->made[n]; m < s->made[n + 1]; m++) {
+        const ft_move *one = &s->moves[m];
+        const int32_t birth = s->lives.birth[one->tensor];
+        const bool here = birth >= block->first && birth < block->first + block->count;
+        mix_two(key, one->tensor, one->when | one->pooled << 8 | one->added << 9 | here << 10);
+        mix_double(key, one->bytes);
     }
-    for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
-        mix_two(key, s->lives.deaths[d].tensor, (int32_t)s->lives.deaths[d].when);
 }
 
 void ft__rehearsal_key(const ft_sweep *s, const ft_kept *k, double update, double handle, bool expandable,
@@ -81,7 +84,7 @@ void ft__rehearsal_key(const ft_sweep *s, const ft_kept *k, double update, doubl
     for (int32_t b = 0; b < g->block_count; b++) {
         mix_two(key, g->blocks[b].first, g->blocks[b].count);
         mix(key, (uint64_t)g->blocks[b].repeat);
-        for (int32_t n = 0; n < g->blocks[b].count; n++) mix_node(key, s, g->blocks[b].first + n);
+        for (int32_t n = 0; n < g->blocks[b].count; n++) mix_node(key, s, &g->blocks[b], g->blocks[b].first + n);
     }
     for (ft_ref i = 0; i < g->tensor_count; i++) mix_tensor(key, s, k, i);
 }

@@ -45,11 +45,8 @@ static void write_node(writer *w, int32_t b, int32_t n)
 {
     const ft_sweep *s = w->s;
     const ft_node *node = &s->g->nodes[n];
-    ft_ref made[FT_NODE_OUTPUTS];
-    for (int i = 0; i < node->out_count; i++) {
-        made[i] = ft__sweep_made_by(s, n, i);
-        if (made[i] != FT_NONE && !ft__sweep_apart(s, made[i])) take(w, made[i]);
-    }
+    for (int32_t m = s->made[n]; m < s->going[n]; m++)
+        if (s->moves[m].pooled) take(w, s->moves[m].tensor);
     if (node->verb == FT_DO_LINEAR || node->verb == FT_DO_MATMUL)
         add(w, FT_LINE_HANDLE, node->phase == FT_BACKWARD, 0, FT_EVERY);
     const int64_t grains = ft__cache_grains(s->workspace[n]);
@@ -57,13 +54,11 @@ static void write_node(writer *w, int32_t b, int32_t n)
         add(w, FT_LINE_UPDATE, n, 0, FT_EVERY);
     else if (grains > 0)
         add(w, is_small(grains) ? FT_LINE_TOUCH_SMALL : FT_LINE_TOUCH, n, grains, FT_EVERY);
-    for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next) {
-        const ft_ref t = s->lives.deaths[d].tensor;
-        give(w, t, s->lives.birth[t] >= 0 && w->block_of[s->lives.birth[t]] != b, s->lives.deaths[d].when);
+    for (int32_t m = s->going[n]; m < s->made[n + 1]; m++) {
+        const ft_ref t = s->moves[m].tensor;
+        const bool elsewhere = s->lives.birth[t] >= 0 && w->block_of[s->lives.birth[t]] != b;
+        give(w, t, s->moves[m].added || elsewhere, (ft_when)s->moves[m].when);
     }
-    if (!s->kept_gradients) return;
-    for (int i = 0; i < node->out_count; i++) /* added to the waiting gradient, then gone */
-        if (made[i] != FT_NONE && s->g->tensors[made[i]].role == FT_GRADIENT) give(w, made[i], true, FT_EVERY);
 }
 
 /* -- layers that are alike --------------------------------------------------------------------- */
@@ -101,12 +96,7 @@ static void choose(writer *w, ft_script_block *block)
 /* At most so many lines of one iteration. */
 static size_t lines_of(const ft_sweep *s, const ft_block *b)
 {
-    size_t count = 0;
-    for (int32_t n = b->first; n < b->first + b->count; n++) {
-        count += 2 + 2 * (size_t)s->g->nodes[n].out_count;
-        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next) count++;
-    }
-    return count;
+    return 2 * (size_t)b->count + (size_t)(s->made[b->first + b->count] - s->made[b->first]);
 }
 
 bool ft__script(const ft_sweep *s, ft_script *out)

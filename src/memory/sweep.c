@@ -2,7 +2,8 @@
  *
  * A node takes the memory of its results, holds its workspace while it runs, and gives back what is read for the last
  * time; after each the bytes are noted, by what they are. Equal layers are walked four times, two at either end: what
- * lies between is linear. What the sizes are is measured before (memory.c). */
+ * lies between is linear. What the sizes are is measured before (memory.c); who takes and gives what is listed once,
+ * for every walk, and for who puts the step through an allocator. */
 #include "memory/sweep.h"
 
 #include <math.h>
@@ -18,6 +19,9 @@ static double moving(const ft_sweep *s, int32_t block, ft_phase phase)
 }
 
 double ft__sweep_waiting(const ft_sweep *s, ft_phase phase) { return phase == FT_UPDATE ? 0 : s->share->waiting_bytes; }
+
+/* fmax without its rules for what is no number: every node of every walk asks. */
+static inline double more(double a, double b) { return a > b ? a : b; }
 
 static double total(const ft_live *l) { return l->gradients + l->saved + l->passing + l->cache; }
 
@@ -68,9 +72,9 @@ static void note(ft_sweep *s, int32_t block, int32_t node, int64_t iteration, do
     const double beside = ft__sweep_waiting(s, phase) + moving(s, block, phase);
     const double tensors = s->held > 0 ? counted(s, node) : total(&s->now);
     const double bytes = tensors + workspace + beside;
-    s->most_saved = fmax(s->most_saved, s->now.saved);
-    s->most_gradients = fmax(s->most_gradients, s->now.gradients);
-    s->most_beside = fmax(s->most_beside, beside);
+    s->most_saved = more(s->most_saved, s->now.saved);
+    s->most_gradients = more(s->most_gradients, s->now.gradients);
+    s->most_beside = more(s->most_beside, beside);
     if (bytes <= s->peak_total) return;
     s->peak_total = bytes;
     s->peak_beside = beside;
@@ -86,18 +90,6 @@ bool ft__sweep_apart(const ft_sweep *s, ft_ref t)
     return s->share->fsdp && !s->kept_gradients && s->g->tensors[t].role == FT_GRADIENT;
 }
 
-static void take(ft_sweep *s, ft_ref t)
-{
-    *account(s, t) += s->size[t];
-    if (!ft__sweep_apart(s, t)) ft__pool_take(&s->pool, s->pool_of[t], s->size[t]);
-}
-
-static void give_back(ft_sweep *s, ft_ref t)
-{
-    *account(s, t) -= s->size[t];
-    if (!ft__sweep_apart(s, t)) ft__pool_give_back(&s->pool, s->pool_of[t], s->size[t]);
-}
-
 ft_ref ft__sweep_made_by(const ft_sweep *s, int32_t n, int i)
 {
     const ft_node *node = &s->g->nodes[n];
@@ -106,6 +98,49 @@ ft_ref ft__sweep_made_by(const ft_sweep *s, int32_t n, int i)
     for (int k = 0; k < i; k++)
         if (node->out[k] >= 0 && s->lives.root[node->out[k]] == t) return FT_NONE;
     return t;
+}
+
+static ft_move move_of(ft_sweep *s, ft_ref t, ft_when when, bool added)
+{
+    return (ft_move){.bytes = s->size[t],
+                     .account = account(s, t),
+                     .tensor = t,
+                     .pool = s->pool_of[t],
+                     .when = (uint8_t)when,
+                     .pooled = !ft__sweep_apart(s, t),
+                     .added = added};
+}
+
+bool ft__sweep_moves(ft_sweep *s)
+{
+    const ft_graph *g = s->g;
+    size_t room = 1;
+    for (int32_t n = 0; n < g->node_count; n++) {
+        room += 2 * (size_t)g->nodes[n].out_count;
+        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next) room++;
+    }
+    ft_move *moves = ft__arena_bare(g->arena, room, sizeof *moves);
+    int32_t *made = ft__arena_bare(g->arena, (size_t)g->node_count + 1, sizeof *made), count = 0;
+    int32_t *going = ft__arena_bare(g->arena, (size_t)g->node_count + 1, sizeof *going);
+    if (!moves || !made || !going) return false;
+    for (int32_t n = 0; n < g->node_count; n++) {
+        made[n] = count;
+        for (int i = 0; i < g->nodes[n].out_count; i++) {
+            const ft_ref t = ft__sweep_made_by(s, n, i);
+            if (t != FT_NONE) moves[count++] = move_of(s, t, FT_EVERY, false);
+        }
+        going[n] = count;
+        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
+            moves[count++] = move_of(s, s->lives.deaths[d].tensor, s->lives.deaths[d].when, false);
+        for (int32_t m = made[n]; m < going[n] && s->kept_gradients; m++)
+            if (g->tensors[moves[m].tensor].role == FT_GRADIENT)
+                moves[count++] = move_of(s, moves[m].tensor, FT_EVERY, true);
+    }
+    made[g->node_count] = going[g->node_count] = count;
+    s->moves = moves;
+    s->made = made;
+    s->going = going;
+    return true;
 }
 
 /* Inductor writes a chain of elementwise work over its one operand when nobody reads that any more (a soft cap over
@@ -125,22 +160,22 @@ static double reused(const ft_sweep *s, int32_t b, int32_t n, int64_t iteration)
 
 static void walk_iteration(ft_sweep *s, int32_t b, int64_t iteration)
 {
-    const ft_graph *g = s->g;
-    const ft_block *block = &g->blocks[b];
+    const ft_block *block = &s->g->blocks[b];
     for (int32_t n = block->first; n < block->first + block->count; n++) {
-        const int results = g->nodes[n].out_count;
-        ft_ref t;
-        for (int i = 0; i < results; i++)
-            if ((t = ft__sweep_made_by(s, n, i)) != FT_NONE) take(s, t);
+        const ft_move *gone = s->moves + s->going[n], *next = s->moves + s->made[n + 1];
+        for (const ft_move *m = s->moves + s->made[n]; m < gone; m++) {
+            *m->account += m->bytes;
+            if (m->pooled) ft__pool_take(&s->pool, m->pool, m->bytes);
+        }
         const double workspace = s->workspace[n] - reused(s, b, n, iteration);
         ft__pool_take(&s->pool, s->pool_at[n], s->workspace[n]);
         note(s, b, n, iteration, workspace);
         ft__pool_give_back(&s->pool, s->pool_at[n], s->workspace[n]);
-        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
-            if (ft__happens(s->lives.deaths[d].when, iteration, block->repeat)) give_back(s, s->lives.deaths[d].tensor);
-        if (!s->kept_gradients) continue;
-        for (int i = 0; i < results; i++) /* added to the waiting gradient, then gone */
-            if ((t = ft__sweep_made_by(s, n, i)) != FT_NONE && g->tensors[t].role == FT_GRADIENT) give_back(s, t);
+        for (const ft_move *m = gone; m < next; m++) {
+            if (m->when != FT_EVERY && !ft__happens((ft_when)m->when, iteration, block->repeat)) continue;
+            *m->account -= m->bytes;
+            if (m->pooled) ft__pool_give_back(&s->pool, m->pool, m->bytes);
+        }
     }
 }
 

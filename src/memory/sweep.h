@@ -11,6 +11,16 @@ typedef struct ft_live {
     double gradients, saved, passing, cache;
 } ft_live;
 
+/* A storage that a node makes, or that goes when the node is done. */
+typedef struct ft_move {
+    double bytes;
+    double *account; /* the part of `now` that it counts in */
+    ft_ref tensor;
+    uint8_t pool, when; /* its class of blocks; ft_when, by the block's iteration */
+    bool pooled;        /* its blocks are of the stream that computes */
+    bool added;         /* a gradient that is added to those that wait, then gone */
+} ft_move;
+
 typedef struct ft_sweep {
     const ft_graph *g;
     const ft_workload *work;
@@ -25,9 +35,11 @@ typedef struct ft_sweep {
     bool away;           /* what layers leave for the backward pass goes to the host, but for a few */
     double away_bytes;   /* of one micro-batch */
     ft_live now, peak;
-    double held;                /* most that tensors hold, where it is known; 0: as they live here */
-    double *workspace;          /* node -> bytes it holds while it runs */
-    uint8_t *pool_of, *pool_at; /* storage, node -> class of its blocks in the pool */
+    const ft_move *moves;        /* node by node: what it makes, then what goes */
+    const int32_t *made, *going; /* node -> the first of either; there is one node more */
+    double held;                 /* most that tensors hold, where it is known; 0: as they live here */
+    double *workspace;           /* node -> bytes it holds while it runs */
+    uint8_t *pool_of, *pool_at;  /* storage, node -> class of its blocks in the pool */
     ft_pool pool;
     double peak_total, peak_workspace;
     double peak_beside, most_beside; /* bytes that other micro-batches and exchanges hold: at the peak, at most */
@@ -41,6 +53,8 @@ void ft__sweep_block(ft_sweep *s, int32_t b);                /* all its iteratio
 double ft__sweep_waiting(const ft_sweep *s, ft_phase phase); /* bytes of other micro-batches */
 /* FSDP's shards of gradients come from the stream that reduces them, whose blocks nobody else gets. */
 bool ft__sweep_apart(const ft_sweep *s, ft_ref t);
+/* Once sizes are known: fills `moves`, from the graph's arena. False: out of memory. */
+bool ft__sweep_moves(ft_sweep *s);
 /* The i-th result of a node, where the node makes its memory; FT_NONE for views and for what was counted already. */
 ft_ref ft__sweep_made_by(const ft_sweep *s, int32_t n, int i);
 #endif
