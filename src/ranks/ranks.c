@@ -207,16 +207,94 @@ static void rates(const ft_ranks *r, const ft_stage *stages, const ft_stage *slo
     out->tokens_per_s = tokens / s / (double)out->ranks;
 }
 
-ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details, ft_graph **shown, ft_error *err)
+/* Which stage makes the others wait, which holds most, and when the last of them ends. */
+typedef struct extremes {
+    int64_t slowest, fullest;
+    double end_ms;
+    const ft_stage *slow, *beside; /* dualpipe: half of the micro-batches pass either stage; NULL: no pair */
+} extremes;
+
+static extremes find_extremes(const ft_ranks *r, const ft_stage *stages, const ft_piped *pipe)
 {
     const ft_parallel *p = r->parallel;
-    int64_t micros = micros_of(r);
+    extremes x = {0};
+    double most = -1;
+    for (int64_t s = 0; s < p->pp; s++) {
+        const ft_stage *pair = pair_of(p, stages, s), *slow = &stages[x.slowest];
+        double tail = after_pipeline(&stages[s]) + (pair ? after_pipeline(pair) : 0);
+        if (pipe->finish[s] + tail > x.end_ms) x.end_ms = pipe->finish[s] + tail;
+        if (r->work->task != FT_TRAIN) x.end_ms = stages[s].forward_ms;
+        if (stages[s].forward_ms + stages[s].backward_ms > slow->forward_ms + slow->backward_ms) x.slowest = s;
+        if (stages[s].held.peak_bytes <= most) continue;
+        most = stages[s].held.peak_bytes;
+        x.fullest = s;
+    }
+    x.slow = &stages[x.slowest];
+    x.beside = pair_of(p, stages, x.slowest);
+    return x;
+}
+
+static void add_all_kernels(const extremes *x, double micros, ft_step *out)
+{
+    const ft_stage *slow = x->slow, *beside = x->beside;
+    double own = slow->step.busy_ms - slow->step.phase_ms[FT_UPDATE], passes = micros;
+    if (beside && own > 0) passes *= 0.5 * (1 + (beside->step.busy_ms - beside->step.phase_ms[FT_UPDATE]) / own);
+    add_kernels(slow, passes, out);
+}
+
+static void add_all_exchanges(const ft_ranks *r, const extremes *x, const ft_piped *pipe, double each, ft_step *out)
+{
+    for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = 0;
+    add_exchanges(r, x->slow, each, out);
+    if (x->beside) add_exchanges(r, x->beside, each, out);
+    out->axis_ms[FT_AXIS_PIPELINE] += pipe->sent_ms[x->slowest];
+    out->comm_ms = 0;
+    for (int a = 0; a < FT_AXIS_COUNT; a++) out->comm_ms += out->axis_ms[a];
+}
+
+/* What it sends itself is exchange, waited for or not; what it waits for others ends with the step, before which it may
+ * have finished. */
+static void add_waits(const extremes *x, const ft_piped *pipe, double start_ms, double each, ft_step *out)
+{
+    const ft_stage *slow = x->slow, *beside = x->beside;
+    double lost = pipe->lost_ms[x->slowest], after = after_pipeline(slow) + (beside ? after_pipeline(beside) : 0);
+    double alone = fmax(x->end_ms - start_ms - pipe->busy_ms - lost - after, 0);
+    out->bubble_ms = fmin(fmax(pipe->bubble_ms - lost, 0), alone);
+    double updates = slow->update_ms + (beside ? beside->update_ms : 0);
+    double exposed_ms = (slow->exposed_ms + (beside ? beside->exposed_ms : 0)) * each + after - updates + lost;
+    exposed_ms -= pipe->hidden_ms[x->slowest];
+    out->comm_exposed_ms = fmin(fmax(exposed_ms, 0), out->comm_ms);
+    out->idle_ms = fmax(x->end_ms - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
+}
+
+/* Kernels move as they do on one GPU; exchanges have their own spread, and so has what many GPUs add that one does not
+ * show; they do not know of each other. */
+static void add_interval(const extremes *x, const ft_ranks_width *width, double quantile, ft_step *out)
+{
+    const ft_step *one = &x->slow->step;
+    double low = one->low_ms / one->step_ms, high = one->high_ms / one->step_ms, end = x->end_ms;
+    double many = FT_K_MANY_AMONG_MANY * atanh(quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);
+    out->low_ms = end * (1 - fmin(hypot(1 - low, hypot(width->below * exposed, many)), 0.9));
+    out->high_ms = end * (1 + hypot(high - 1, hypot(width->above * exposed, many)));
+}
+
+static ft_status check_micros(const ft_ranks *r, int64_t micros, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
     FT_TRY(ft__pipeline_check(p->schedule, p->pp, ft__parallel_chunks(p), micros, err));
     if (p->expert_overlap > 0 && r->work->task == FT_TRAIN && micros < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.expert_overlap", 0, 0,
                            "\"expert_overlap\" hides exchanges behind another micro-batch: \"global_batch\" must be "
                            "at least 2 * batch * dp = %lld",
                            2 * (long long)r->work->batch * (long long)p->dp);
+    return FT_OK;
+}
+
+ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details, ft_graph **shown, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    int64_t micros = micros_of(r);
+    FT_TRY(check_micros(r, micros, err));
     ft_stage *stages = ft__arena_array(r->arena, (size_t)p->pp, sizeof *stages);
     if (!stages) return ft__no_memory(err);
     ft_ranks_width width = {0};
@@ -225,65 +303,25 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     double gathered = 0; /* of a transfer, what puts it together again */
     FT_TRY(run_pipeline(r, stages, &width, &pipe, &gathered, err));
     begin_at(&pipe, p->pp, stages[0].start_ms);
-
-    int64_t slowest = 0, worst = 0;
-    double end = 0, most = -1;
-    ft_memory memory = {0};
     FT_TRY(hold_memory(r, stages, &pipe, err));
-    for (int64_t s = 0; s < p->pp; s++) {
-        const ft_stage *pair = pair_of(p, stages, s);
-        double tail = after_pipeline(&stages[s]) + (pair ? after_pipeline(pair) : 0);
-        if (pipe.finish[s] + tail > end) end = pipe.finish[s] + tail;
-        if (r->work->task != FT_TRAIN) end = stages[s].forward_ms;
-        if (stages[s].forward_ms + stages[s].backward_ms > stages[slowest].forward_ms + stages[slowest].backward_ms)
-            slowest = s;
-        if (stages[s].held.peak_bytes <= most) continue;
-        most = stages[s].held.peak_bytes;
-        memory = stages[s].held;
-        worst = s;
-    }
-    const ft_stage *slow = &stages[slowest];
-    const ft_stage *beside = pair_of(p, stages, slowest); /* dualpipe: half of the micro-batches pass either stage */
-    double own = slow->step.busy_ms - slow->step.phase_ms[FT_UPDATE], passes = (double)micros;
-    if (beside && own > 0) passes *= 0.5 * (1 + (beside->step.busy_ms - beside->step.phase_ms[FT_UPDATE]) / own);
-    add_kernels(slow, passes, out);
-    out->memory = memory;
-    double each = (beside ? 0.5 : 1) * (double)micros;
-    for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = 0;
-    add_exchanges(r, slow, each, out);
-    if (beside) add_exchanges(r, beside, each, out);
-    out->axis_ms[FT_AXIS_PIPELINE] += pipe.sent_ms[slowest];
-    out->comm_ms = 0;
-    for (int a = 0; a < FT_AXIS_COUNT; a++) out->comm_ms += out->axis_ms[a];
-    double relative_low = slow->step.low_ms / slow->step.step_ms,
-           relative_high = slow->step.high_ms / slow->step.step_ms;
-    out->step_ms = end;
-    /* What it sends itself is exchange, waited for or not; what it waits for others ends with the step, before which it
-     * may have finished. */
-    double lost = pipe.lost_ms[slowest], after = after_pipeline(slow) + (beside ? after_pipeline(beside) : 0);
-    double alone = fmax(end - stages[0].start_ms - pipe.busy_ms - lost - after, 0);
-    out->bubble_ms = fmin(fmax(pipe.bubble_ms - lost, 0), alone);
-    double updates = slow->update_ms + (beside ? beside->update_ms : 0);
-    double exposed_ms = (slow->exposed_ms + (beside ? beside->exposed_ms : 0)) * each + after - updates + lost;
-    exposed_ms -= pipe.hidden_ms[slowest];
-    out->comm_exposed_ms = fmin(fmax(exposed_ms, 0), out->comm_ms);
-    out->idle_ms = fmax(end - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
-    /* Kernels move as they do on one GPU; exchanges have their own spread, and so has what many GPUs add that one does
-     * not show; they do not know of each other. */
-    double many = FT_K_MANY_AMONG_MANY * atanh(r->quantile) / atanh(0.9),
-           exposed = out->comm_exposed_ms / fmax(end, 1e-9);
-    out->low_ms = end * (1 - fmin(hypot(1 - relative_low, hypot(width.below * exposed, many)), 0.9));
-    out->high_ms = end * (1 + hypot(relative_high - 1, hypot(width.above * exposed, many)));
+    const extremes x = find_extremes(r, stages, &pipe);
+    double each = (x.beside ? 0.5 : 1) * (double)micros;
+    add_all_kernels(&x, (double)micros, out);
+    out->memory = stages[x.fullest].held;
+    add_all_exchanges(r, &x, &pipe, each, out);
+    out->step_ms = x.end_ms;
+    add_waits(&x, &pipe, stages[0].start_ms, each, out);
+    add_interval(&x, &width, r->quantile, out);
     out->ranks = ft__parallel_ranks(p);
     out->micros = micros;
-    out->worst_stage = worst;
-    shares_of_step(end, out->comm_exposed_ms, out);
-    rates(r, stages, slow, out);
+    out->worst_stage = x.fullest;
+    shares_of_step(x.end_ms, out->comm_exposed_ms, out);
+    rates(r, stages, x.slow, out);
     out->memory.remedy = "";
     if (out->memory.verdict != FT_FIT_YES && !r->no_remedy && !r->work->verdict_alone)
-        FT_TRY(ft__ranks_remedy(r, &stages[worst], &out->memory.remedy, err));
+        FT_TRY(ft__ranks_remedy(r, &stages[x.fullest], &out->memory.remedy, err));
     if (details)
         *details = (ft_ranked){.stages = stages, .stage_count = p->pp, .gather_received_ms = gathered, .pipe = pipe};
-    if (shown) *shown = (ft_graph *)(uintptr_t)slow->g;
+    if (shown) *shown = (ft_graph *)(uintptr_t)x.slow->g;
     return FT_OK;
 }
