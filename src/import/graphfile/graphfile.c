@@ -137,76 +137,109 @@ static void keep_carry(ft_graph_reader *r, ft_ref x, const ft_named *from)
     ft__graphfile_keep_named(r, from->name, &inside);
 }
 
-static void read_block(ft_graph_reader *r, const json_t *block)
+/* What a block says of itself, checked. */
+typedef struct block_said {
+    const char *in, *out;
+    int64_t repeat;
+    const ft_named *carry; /* what walks in; NULL: nothing does */
+    int cut;               /* of its name, for messages */
+} block_said;
+
+static bool read_head(ft_graph_reader *r, const json_t *block, block_said *s)
 {
     static const char *const keys[] = {"name", "repeat", "in", "out", "nodes", "modules"};
     ft_build *b = ft__graphfile_build(r);
-    const char *in = json_string_value(json_object_get(block, "in"));
-    const char *out = json_string_value(json_object_get(block, "out"));
-    r->nodes = json_object_get(block, "nodes");
-    r->at = block;
-    r->node = 0;
-    if (!known_keys(r, block, keys, sizeof keys / sizeof *keys, "block", r->block)) return;
-    int cut = (int)ft__utf8_cut(r->block, 40);
-    if (!json_is_array(r->nodes) || !json_array_size(r->nodes) || !out) {
+    if (!known_keys(r, block, keys, sizeof keys / sizeof *keys, "block", r->block)) return false;
+    *s = (block_said){.in = json_string_value(json_object_get(block, "in")),
+                      .out = json_string_value(json_object_get(block, "out")),
+                      .repeat = 1,
+                      .cut = (int)ft__utf8_cut(r->block, 40)};
+    if (!json_is_array(r->nodes) || !json_array_size(r->nodes) || !s->out) {
         ft__build_fail(b, FT_E_MISSING, "block \"%.*s\" needs \"nodes\", a list, and \"out\", the name of its result",
-                       cut, r->block);
-        return;
+                       s->cut, r->block);
+        return false;
     }
-    int64_t repeat = 1;
     const json_t *times = json_object_get(block, "repeat");
-    if (times && (!ft__graphfile_size_read(r, times, &repeat) || repeat > MOST_REPEATS)) {
+    if (times && (!ft__graphfile_size_read(r, times, &s->repeat) || s->repeat > MOST_REPEATS)) {
         ft__build_fail(b, json_is_integer(times) ? FT_E_RANGE : FT_E_TYPE,
-                       "block \"%.*s\": \"repeat\" must be a whole number from 1 to %d", cut, r->block, MOST_REPEATS);
-        return;
+                       "block \"%.*s\": \"repeat\" must be a whole number from 1 to %d", s->cut, r->block,
+                       MOST_REPEATS);
+        return false;
     }
-    ft_named *carry = in ? ft__graphfile_find(r, in) : NULL;
-    if (in && !carry) {
-        ft__build_fail(b, FT_E_NAME, "block \"%.*s\": its input \"%.*s\" was not made before", cut, r->block,
-                       (int)ft__utf8_cut(in, 60), in);
-        return;
+    s->carry = s->in ? ft__graphfile_find(r, s->in) : NULL;
+    if (s->in && !s->carry) {
+        ft__build_fail(b, FT_E_NAME, "block \"%.*s\": its input \"%.*s\" was not made before", s->cut, r->block,
+                       (int)ft__utf8_cut(s->in, 60), s->in);
+        return false;
     }
-    if (repeat > 1 && !in) {
+    if (s->repeat > 1 && !s->in) {
         ft__build_fail(b, FT_E_MISSING,
-                       "block \"%.*s\" repeats: it needs \"in\", what walks from one iteration to the next", cut,
+                       "block \"%.*s\" repeats: it needs \"in\", what walks from one iteration to the next", s->cut,
                        r->block);
-        return;
+        return false;
     }
-    ft_named from = carry ? *carry : (ft_named){.ref = FT_NONE};
-    /* Inputs of the whole graph and parameters are read where they are; what blocks made is carried. */
-    bool carried = carry && ft__tensor_of(b, carry->ref)->role == FT_ACTIVATION;
-    ft_block_info info = ft__import_block(b->g, r->block);
-    ft_ref x = ft__block_open(b, &info, repeat, carried || repeat > 1 ? (carry ? carry->ref : FT_NONE) : FT_NONE);
-    keep_carry(r, x, &from);
+    return true;
+}
+
+static void read_nodes(ft_graph_reader *r, int cut)
+{
     for (size_t i = 0; i < json_array_size(r->nodes) && !ft__graphfile_failed(r); i++) {
         r->at = json_array_get(r->nodes, i);
         r->node = (int32_t)i;
         if (!json_is_object(r->at))
-            ft__build_fail(b, FT_E_TYPE, "block \"%.*s\", node %d must be an object", cut, r->block, (int)i + 1);
+            ft__build_fail(ft__graphfile_build(r), FT_E_TYPE, "block \"%.*s\", node %d must be an object", cut,
+                           r->block, (int)i + 1);
         else
             ft__graphfile_node(r);
     }
-    if (ft__graphfile_failed(r)) return;
-    const ft_named *made = ft__graphfile_find(r, out);
+}
+
+/* What its nodes made of what walked in; NULL: it cannot walk on. */
+static const ft_named *made_by(ft_graph_reader *r, const block_said *s, const ft_named *from)
+{
+    ft_build *b = ft__graphfile_build(r);
+    const ft_named *made = ft__graphfile_find(r, s->out);
+    int shown = (int)ft__utf8_cut(s->out, 60);
     if (!made) {
-        ft__build_fail(b, FT_E_NAME, "block \"%.*s\": its result \"%.*s\" is made by none of its nodes", cut, r->block,
-                       (int)ft__utf8_cut(out, 60), out);
-        return;
+        ft__build_fail(b, FT_E_NAME, "block \"%.*s\": its result \"%.*s\" is made by none of its nodes", s->cut,
+                       r->block, shown, s->out);
+        return NULL;
     }
-    const ft_tensor *y = ft__tensor_of(b, made->ref), *start = ft__tensor_of(b, from.ref);
+    const ft_tensor *y = ft__tensor_of(b, made->ref), *start = ft__tensor_of(b, from->ref);
     if (y->role == FT_PARAMETER || y->role == FT_BUFFER) {
-        ft__build_fail(b, FT_E_RANGE, "block \"%.*s\": its result \"%.*s\" is a parameter, which nobody computes", cut,
-                       r->block, (int)ft__utf8_cut(out, 60), out);
-        return;
+        ft__build_fail(b, FT_E_RANGE, "block \"%.*s\": its result \"%.*s\" is a parameter, which nobody computes",
+                       s->cut, r->block, shown, s->out);
+        return NULL;
     }
-    if (repeat > 1 && ft__tensor_numel(y) != ft__tensor_numel(start)) {
+    if (s->repeat > 1 && ft__tensor_numel(y) != ft__tensor_numel(start)) {
         ft__build_fail(b, FT_E_RANGE, "block \"%.*s\" repeats, but its result has %.0f elements and its input %.0f",
-                       cut, r->block, ft__tensor_numel(y), ft__tensor_numel(start));
-        return;
+                       s->cut, r->block, ft__tensor_numel(y), ft__tensor_numel(start));
+        return NULL;
     }
+    return made;
+}
+
+static void read_block(ft_graph_reader *r, const json_t *block)
+{
+    ft_build *b = ft__graphfile_build(r);
+    block_said s;
+    r->nodes = json_object_get(block, "nodes");
+    r->at = block;
+    r->node = 0;
+    if (!read_head(r, block, &s)) return;
+    ft_named from = s.carry ? *s.carry : (ft_named){.ref = FT_NONE};
+    /* Inputs of the whole graph and parameters are read where they are; what blocks made is carried. */
+    bool carried = s.carry && ft__tensor_of(b, s.carry->ref)->role == FT_ACTIVATION;
+    ft_block_info info = ft__import_block(b->g, r->block);
+    ft_ref x = ft__block_open(b, &info, s.repeat, carried || s.repeat > 1 ? from.ref : FT_NONE);
+    keep_carry(r, x, &from);
+    read_nodes(r, s.cut);
+    if (ft__graphfile_failed(r)) return;
+    const ft_named *made = made_by(r, &s, &from);
+    if (!made) return;
     read_modules(r, block);
     ft__block_close(b, made->ref);
-    if (x != FT_NONE && strcmp(from.name, out) != 0)
+    if (x != FT_NONE && strcmp(from.name, s.out) != 0)
         ft__graphfile_keep_named(r, from.name, &from); /* as it was before */
 }
 

@@ -73,16 +73,9 @@ static void add_curve(ft_text *out, const char *key, const ft_scale_point *p, si
     ft__json_close_list(out);
 }
 
-void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
+static void add_cluster(ft_text *out, const ft_scale *s)
 {
     const ft_scaling *c = &s->closed;
-    ft__answer_begin(out, id);
-    ft__answer_word(out, "model", s->model);
-    ft__answer_word(out, "gpu", s->device.name);
-    ft__answer_word(out, "dtype", s->dtype_name);
-    ft__answer_figure(out, "gpus", (double)s->gpus);
-    ft__json_member_number(out, "parameters", s->parameters, 15);
-    ft__json_member_number(out, "active_parameters", s->active_parameters, 15);
     ft__json_member_open(out, "cluster");
     ft__json_member_text(out, "understood", s->understood);
     ft__answer_figure(out, "domain_gpus", (double)c->tensor.domain);
@@ -92,8 +85,11 @@ void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
     ft__json_member_flag(out, "inside_reduces", c->inside_reduces);
     ft__json_member_flag(out, "outside_reduces", c->outside_reduces);
     ft__json_close(out);
-    ft__answer_figure(out, "peak_tflops", c->flops * 1e-12);
+}
 
+static void add_data(ft_text *out, const ft_scale *s)
+{
+    const ft_scaling *c = &s->closed;
     ft__json_member_open(out, "data");
     add_always(out, "inside_tokens_per_gpu", c->data.inside);
     ft__answer_figure(out, "outside_tokens_per_gpu", c->data.outside);
@@ -107,39 +103,65 @@ void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
     ft__answer_figure(out, "fsdp_tokens_per_gpu", c->data.fsdp);
     add_knees(out, s);
     ft__json_close(out);
+}
 
+static void add_tensor(ft_text *out, const ft_scale *s)
+{
+    const ft_scaling *c = &s->closed;
+    double crossing = ft__scale_crossing(s->tensor, s->tensor_count);
     ft__json_member_open(out, "tensor");
     add_always(out, "domain", (double)c->tensor.domain);
     ft__answer_figure(out, "inside_ways", c->tensor.inside);
     ft__answer_figure(out, "outside_ways", c->tensor.outside);
     ft__answer_figure(out, "layer_ways", c->tensor.layer);
     ft__answer_figure(out, "limit_ways", c->tensor.limit);
-    double crossing = ft__scale_crossing(s->tensor, s->tensor_count);
     if (crossing > 0) ft__answer_figure(out, "timeline_ways", crossing);
     add_degrees(out, s->tensor, s->tensor_count);
     ft__json_close(out);
+}
 
-    if (c->expert.any) {
-        ft__json_member_open(out, "expert");
-        add_always(out, "few_ways", c->expert.few);
-        ft__answer_figure(out, "wide_ffn", c->expert.wide_ffn);
-        ft__json_member_flag(out, "wide", c->expert.wide);
-        ft__answer_figure(out, "wide_ways", c->expert.wide_limit); /* left out where it is infinite */
-        crossing = ft__scale_crossing(s->expert, s->expert_count);
-        if (crossing > 0) ft__answer_figure(out, "timeline_ways", crossing);
-        add_degrees(out, s->expert, s->expert_count);
-        ft__json_close(out);
-    }
-    if (s->parallel.pp > 1) {
-        ft__json_member_open(out, "pipeline");
-        add_always(out, "stages", (double)s->parallel.pp);
-        ft__answer_figure(out, "closed_hop", c->pipeline.hop);
-        ft__answer_figure(out, "timeline_hop", s->pipeline_hop);
-        ft__answer_figure(out, "closed_share", c->pipeline.share);
-        ft__answer_figure(out, "closed_bubble", c->pipeline.bubble);
-        ft__answer_figure(out, "timeline_bubble", s->pipeline_bubble);
-        ft__json_close(out);
-    }
+static void add_expert(ft_text *out, const ft_scale *s)
+{
+    const ft_scaling *c = &s->closed;
+    double crossing = ft__scale_crossing(s->expert, s->expert_count);
+    ft__json_member_open(out, "expert");
+    add_always(out, "few_ways", c->expert.few);
+    ft__answer_figure(out, "wide_ffn", c->expert.wide_ffn);
+    ft__json_member_flag(out, "wide", c->expert.wide);
+    ft__answer_figure(out, "wide_ways", c->expert.wide_limit); /* left out where it is infinite */
+    if (crossing > 0) ft__answer_figure(out, "timeline_ways", crossing);
+    add_degrees(out, s->expert, s->expert_count);
+    ft__json_close(out);
+}
+
+static void add_pipeline(ft_text *out, const ft_scale *s)
+{
+    const ft_scaling *c = &s->closed;
+    ft__json_member_open(out, "pipeline");
+    add_always(out, "stages", (double)s->parallel.pp);
+    ft__answer_figure(out, "closed_hop", c->pipeline.hop);
+    ft__answer_figure(out, "timeline_hop", s->pipeline_hop);
+    ft__answer_figure(out, "closed_share", c->pipeline.share);
+    ft__answer_figure(out, "closed_bubble", c->pipeline.bubble);
+    ft__answer_figure(out, "timeline_bubble", s->pipeline_bubble);
+    ft__json_close(out);
+}
+
+void ft__answer_scale(ft_text *out, const json_t *id, const ft_scale *s)
+{
+    ft__answer_begin(out, id);
+    ft__answer_word(out, "model", s->model);
+    ft__answer_word(out, "gpu", s->device.name);
+    ft__answer_word(out, "dtype", s->dtype_name);
+    ft__answer_figure(out, "gpus", (double)s->gpus);
+    ft__json_member_number(out, "parameters", s->parameters, 15);
+    ft__json_member_number(out, "active_parameters", s->active_parameters, 15);
+    add_cluster(out, s);
+    ft__answer_figure(out, "peak_tflops", s->closed.flops * 1e-12);
+    add_data(out, s);
+    add_tensor(out, s);
+    if (s->closed.expert.any) add_expert(out, s);
+    if (s->parallel.pp > 1) add_pipeline(out, s);
     add_curve(out, "strong", s->strong, s->strong_count);
     add_curve(out, "weak", s->weak, s->weak_count);
     if (s->warnings.length) ft__answer_lines(out, "warnings", s->warnings.at);

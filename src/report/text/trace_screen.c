@@ -77,11 +77,11 @@ static void share_line(ft_text *out, const ft_style *style, const char *label, d
     ft__text_drop(&b, out);
 }
 
-static void step_lines(ft_text *out, const ft_style *style, const ft_trace_report *s)
+/* How long a step took, and what holds it. */
+static void time_lines(ft_text *out, const ft_style *style, const ft_trace_report *s)
 {
     const ft_busy *b = &s->busy;
     ft_text a = {0}, c = {0};
-    double mean = b->busy_ms + b->idle_ms;
     ft__ink(&a, style, FT_INK_BOLD);
     ft__add_figure(&a, b->step_ms, 4);
     ft__text_add(&a, " ms");
@@ -106,22 +106,15 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
     if (b->bound == FT_BOUND_OVERHEAD) ft__text_add(&c, "the GPU waits for the host");
     ft__line(out, style, "held by", &a, c.at);
     ft__text_add(out, "\n");
-    share_line(out, style, "compute", b->share[FT_BOUND_COMPUTE], b->share[FT_BOUND_COMPUTE] * mean,
-               "in kernels held by arithmetic");
-    share_line(out, style, "memory", b->share[FT_BOUND_MEMORY], b->share[FT_BOUND_MEMORY] * mean,
-               "in kernels and copies held by memory");
-    if (b->exchange_ms > 0)
-        share_line(out, style, "exchange", b->share[FT_BOUND_COMMUNICATION], b->exposed_ms,
-                   "of exchanges that nothing hides");
-    share_line(out, style, "overhead", b->share[FT_BOUND_OVERHEAD], b->share[FT_BOUND_OVERHEAD] * mean,
-               "launches, and no kernel at all");
-    ft__text_add(out, "\n");
-    share_line(out, style, "GPU busy", mean > 0 ? b->busy_ms / mean : 0, b->busy_ms, "");
-    ft__text_empty(&a);
-    ft__text_empty(&c);
-    ft__text_addf(&a, "%.0f kernels", b->kernels);
-    if (b->streams > 1) ft__text_addf(&c, "on %.0f streams", b->streams);
-    ft__line(out, style, "launched", &a, c.at);
+    ft__text_drop(&a, out);
+    ft__text_drop(&c, out);
+}
+
+/* What went on beside kernels, and how well products used the GPU. */
+static void beside_lines(ft_text *out, const ft_style *style, const ft_trace_report *s)
+{
+    const ft_busy *b = &s->busy;
+    ft_text a = {0}, c = {0};
     if (b->exchange_ms > 0) {
         ft__text_empty(&a);
         ft__text_empty(&c);
@@ -153,6 +146,31 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
         ft__text_add(&c, " ms of products run on tensor cores");
         ft__line(out, style, "tensor use", &a, c.at);
     }
+    ft__text_drop(&a, out);
+    ft__text_drop(&c, out);
+}
+
+static void step_lines(ft_text *out, const ft_style *style, const ft_trace_report *s)
+{
+    const ft_busy *b = &s->busy;
+    ft_text a = {0}, c = {0};
+    double mean = b->busy_ms + b->idle_ms;
+    time_lines(out, style, s);
+    share_line(out, style, "compute", b->share[FT_BOUND_COMPUTE], b->share[FT_BOUND_COMPUTE] * mean,
+               "in kernels held by arithmetic");
+    share_line(out, style, "memory", b->share[FT_BOUND_MEMORY], b->share[FT_BOUND_MEMORY] * mean,
+               "in kernels and copies held by memory");
+    if (b->exchange_ms > 0)
+        share_line(out, style, "exchange", b->share[FT_BOUND_COMMUNICATION], b->exposed_ms,
+                   "of exchanges that nothing hides");
+    share_line(out, style, "overhead", b->share[FT_BOUND_OVERHEAD], b->share[FT_BOUND_OVERHEAD] * mean,
+               "launches, and no kernel at all");
+    ft__text_add(out, "\n");
+    share_line(out, style, "GPU busy", mean > 0 ? b->busy_ms / mean : 0, b->busy_ms, "");
+    ft__text_addf(&a, "%.0f kernels", b->kernels);
+    if (b->streams > 1) ft__text_addf(&c, "on %.0f streams", b->streams);
+    ft__line(out, style, "launched", &a, c.at);
+    beside_lines(out, style, s);
     ft__text_drop(&a, out);
     ft__text_drop(&c, out);
 }
