@@ -117,8 +117,11 @@ def test_a_loop_over_data() -> None:
             return x
 
     with pytest.raises(ExportError) as told:
-        export(Model(), (torch.zeros(2, 64), torch.ones(2, dtype=torch.long)))
+        export(Model(), (torch.zeros(2, 64), torch.ones(2, dtype=torch.long, device="meta")))
     assert told.value.code == "data_dependent" and told.value.where == line_of(Model.forward, "range(int(")
+    graph = export(Model(), (torch.zeros(2, 64), torch.tensor([2, 5])), task="forward")  # whole numbers that are there
+    assert len(nodes(graph, "relu")) == 5
+    assert any("those of the example (n) decide" in note for note in graph.warnings)
 
 
 def test_wrong_example_shapes() -> None:

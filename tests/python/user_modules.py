@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from user_module import MODULES, REFUSED, Made, ids, module, refused, works, x  # noqa: F401
 
+import user_modules_hostile  # noqa: F401  adds its own
 import user_modules_state  # noqa: F401  adds its own
 
 # -- layers of torch.nn ------------------------------------------------------------------------------
@@ -306,7 +307,7 @@ def vmapped_function() -> Made:
     return module(run, l=nn.Linear(16, 16)), x(4, 16)
 
 
-@refused("model_raised")
+@works
 def packed_gru() -> Made:
     def run(self: Any, words: Tensor) -> Tensor:
         packed = nn.utils.rnn.pack_padded_sequence(words, torch.tensor([10, 8, 5, 2]), batch_first=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,7 @@ from .compat import autocast_on_meta, check_torch, quiet, run_export
 from .errors import ExportError, explain
 from .held import Held, held_bytes
 from .higher import in_plain_words
+from .known import constant, followed, is_known, on_cpu, values_mode
 from .program import read_program
 from .shadow import MODEL_DTYPE, main_dtype, shadow, shadow_tensor
 from .values import Program
@@ -37,11 +39,24 @@ class Inputs:
     leaves: list[Any]
     padded: bool = False
     warnings: list[str] = field(default_factory=list)
+    constants: list[int] = field(default_factory=list)  # places of those whose values the capture follows
+
+    def with_known(self) -> Inputs:
+        """The same inputs with whole numbers that are there as constants of the program."""
+        kept = [i for i, x in enumerate(self.tensors) if not is_known(x)]
+        places = [self.places[i] for i in kept]
+        known = [place for place in self.places if place not in places]
+        tensors, names = [self.tensors[i] for i in kept], [self.names[i] for i in kept]
+        said = ", ".join(name for name in self.names if name not in names)
+        notes = [f"the model looks at values: those of the example ({said}) decide what is computed"] if said else []
+        return Inputs(tensors, names, self.spec, places, self.leaves, self.padded, self.warnings + notes, known)
 
     def rebuild(self, tensors: tuple[torch.Tensor, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
+        for place in self.constants:
+            leaves[place] = constant(leaves[place])
         args, kwargs = pytree.tree_unflatten(leaves, self.spec)
         return args, kwargs
 
@@ -117,7 +132,13 @@ class _Step(torch.nn.Module):
 
 
 def _floats(out: Any) -> list[torch.Tensor]:
-    return [x for x in pytree.tree_leaves(out) if isinstance(x, torch.Tensor) and x.is_floating_point()]
+    leaves = pytree.tree_leaves(out, is_leaf=_is_record)
+    made = [y for x in leaves for y in (_floats(list(vars(x).values())) if _is_record(x) else [x])]
+    return [x for x in made if isinstance(x, torch.Tensor) and x.is_floating_point()]
+
+
+def _is_record(x: Any) -> bool:
+    return dataclasses.is_dataclass(x) and not isinstance(x, (type, dict))
 
 
 def _results(out: Any) -> Any:
@@ -213,13 +234,27 @@ def capture(
     task: str,
     loss: Callable[..., Any] | None = None,
 ) -> Program:
-    """Runs the model once over tensors without memory and reads what it called."""
+    """Runs the model once over tensors without memory and reads what it called; once more, following whole numbers of the
+    example, where it looks at values."""
     check_torch()
     if not isinstance(model, torch.nn.Module):
         raise ExportError(f"a torch.nn.Module is needed, got {type(model).__name__}", where="model")
+    try:
+        return _captured(model, inputs, task, loss, None)
+    except ExportError as error:
+        if error.code != "data_dependent":
+            raise
+        try:
+            return _captured(model, inputs.with_known(), task, loss, values_mode())
+        except ExportError:
+            raise error from error.__cause__
+
+
+def _captured(model: torch.nn.Module, inputs: Inputs, task: str, loss: Callable[..., Any] | None, values: Any) -> Program:
+    """`values`: where tensors without memory live that stand beside constants whose values are followed."""
     notes: list[str] = list(inputs.warnings)
     main = main_dtype(model)
-    copied = shadow(model, main)
+    copied = shadow(model, main, values)
     if copied is None:
         notes.append("the model cannot be copied: it is captured in its own dtype, and its weights are looked at")
     subject = copied if copied is not None else model
@@ -228,6 +263,7 @@ def capture(
     if copied is not None:
         tensors = [shadow_tensor(x.detach(), main) for x in inputs.tensors]
         tensors = [x.to(MODEL_DTYPE) if x.dtype == torch.float32 and x.is_floating_point() else x for x in tensors]
+        tensors = [on_cpu(x, values) for x in tensors] if values is not None else tensors
     else:
         tensors = list(inputs.tensors)
     try:
@@ -242,6 +278,8 @@ def capture(
             for each in (_checkpoints(found), whole_layers(), in_plain_words(), quiet(), gradients, autocast_on_meta()):
                 stack.enter_context(each)
             held = _held(step, tensors) if task != "train" and copied is not None else None
+            if values is not None:
+                stack.enter_context(followed())
             program = _export(step, tensors)
         result = read_program(program, subject, prefix="model.", names=inputs.names)
     except Exception as error:  # noqa: BLE001 - anything a model may raise

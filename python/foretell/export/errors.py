@@ -53,6 +53,14 @@ _SHAPE_WORDS += ("expected input", "Expected size", "invalid for input of size",
 _SHAPE_WORDS += ("Sizes of tensors must match", "to have", "out of bounds for dimension", "Incompatible shapes")
 
 
+# What PyTorch says of things that have no shape to capture, and what that means for the author of the model.
+_REFUSED = {
+    "SparseMeta": "sparse tensors cannot be captured: how much is computed depends on what they hold",
+    "__obj_flatten__": "weights that are packed into an object (quantised modules of torch.ao) have no shape that can be read",
+    "TorchScript interpreter": "a TorchScript module cannot be captured: export the Python module that it was made of",
+}
+
+
 def explain(error: BaseException) -> ExportError:
     """One sentence for whatever torch.export raised."""
     if isinstance(error, ExportError):
@@ -80,6 +88,9 @@ def explain(error: BaseException) -> ExportError:
             code="data_dependent",
             where=where,
         )
+    for word, sentence in _REFUSED.items():
+        if word in full:
+            return ExportError(sentence, code="operator", where=where)
     if isinstance(root, (RuntimeError, ValueError, IndexError)) and any(w in text for w in _SHAPE_WORDS):
         return ExportError(f"the example inputs do not fit the model: {text}", code="example_shapes", where=where)
     if isinstance(root, TypeError) and ("argument" in text or "missing" in text):

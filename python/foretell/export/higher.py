@@ -19,6 +19,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import operators
+from .elsewhere import STAND_INS, WideSpectra
 
 __all__ = ["associated", "flexible", "in_plain_words", "scanned"]
 
@@ -147,7 +148,7 @@ def in_plain_words() -> Iterator[None]:
     """While a model is captured: what these functions compute, without the compiler."""
     undo: list[tuple[FunctionType, Any, Any, Any]] = []
     try:
-        for module, name, stand_in in _STAND_INS:
+        for module, name, stand_in in (*_STAND_INS, *STAND_INS):
             with contextlib.suppress(ImportError):
                 importlib.import_module(module)
             function = getattr(sys.modules.get(module), name, None)
@@ -156,7 +157,8 @@ def in_plain_words() -> Iterator[None]:
             undo.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
             function.__code__ = stand_in.__code__
             function.__defaults__, function.__kwdefaults__ = stand_in.__defaults__, stand_in.__kwdefaults__
-        yield
+        with WideSpectra():
+            yield
     finally:
         for function, code, defaults, named in undo:
             function.__code__, function.__defaults__, function.__kwdefaults__ = code, defaults, named

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import lower_dense, lower_memory, lower_pointwise, lower_rows, lower_views, whole  # noqa: F401 - they register rules
+from . import elsewhere, lower_dense, lower_memory, lower_pointwise, lower_rows, lower_views, whole  # noqa: F401 - they register rules
 from .errors import ExportError
 from .nodes import Lowering, Node
 from .program import read_graph_of
@@ -87,9 +87,10 @@ def _unknown(low: Lowering, call: Call) -> None:
             low.emit("fill", [], out, {"shape": list(out.shape) or [1]})
         return
     first = call.outs[0]
-    low.emit(call.op, tensors[:8], first, {"bytes": max(1, moved), "shape": list(first.shape) or [1]})
+    op = call.op if call.namespace in ("aten", "prims", "torchvision") else f"{call.namespace}_{call.op}"  # another's "mul" is not ours
+    low.emit(op, tensors[:8], first, {"bytes": max(1, moved), "shape": list(first.shape) or [1]})
     for other in call.outs[1:]:
-        low.emit(call.op, tensors[:1], other, {"bytes": max(1, other.bytes), "shape": list(other.shape) or [1]})
+        low.emit(op, tensors[:1], other, {"bytes": max(1, other.bytes), "shape": list(other.shape) or [1]})
 
 
 # -- views -------------------------------------------------------------------------------------------

@@ -260,6 +260,8 @@ def _pool(low: Lowering, call: Call) -> None:
         low.view(made, call.outs[0])
         return
     low.emit(op, [x], call.outs[:1], keys)
+    for places in call.outs[1:]:  # written by the same kernel
+        low.emit("empty", [], places, {"shape": list(places.shape) or [1], "dtype": low.word(places.dtype)})
 
 
 @rule("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool2d", "adaptive_max_pool1d")

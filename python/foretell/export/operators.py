@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple  # noqa: UP035 - what custom_op reads i
 import torch
 from torch import Tensor
 
-__all__ = ["attention", "experts", "gelu_again", "linear_then", "recurrent"]
+__all__ = ["attention", "ctc_loss", "experts", "gelu_again", "linear_then", "recurrent"]
 
 
 @torch.library.custom_op("foretell::attention", mutates_args=())
@@ -140,3 +140,14 @@ def gelu_again(x: Tensor, half: Tensor, inner: Tensor) -> Tensor:
 @gelu_again.register_fake
 def _(x: Tensor, half: Tensor, inner: Tensor) -> Tensor:
     return torch.empty_like(x)
+
+
+@torch.library.custom_op("foretell::ctc_loss", mutates_args=())
+def ctc_loss(log_probs: Tensor, targets: Tensor) -> Tensor:
+    """A loss for each sequence of [steps, batch, classes] scores."""
+    raise NotImplementedError("foretell::ctc_loss is captured, never run")
+
+
+@ctc_loss.register_fake
+def _(log_probs: Tensor, targets: Tensor) -> Tensor:
+    return log_probs.new_empty(log_probs.shape[1] if log_probs.dim() == 3 else ())

@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from .compat import keeps_deepcopy
+from .known import on_cpu
 
 __all__ = ["MODEL_DTYPE", "main_dtype", "shadow", "shadow_tensor"]
 
@@ -40,8 +41,8 @@ def shadow_tensor(x: torch.Tensor, main: torch.dtype) -> torch.Tensor:
     return torch.empty_strided(x.size(), x.stride(), dtype=dtype, device="meta")
 
 
-def shadow(model: torch.nn.Module, main: torch.dtype) -> torch.nn.Module | None:
-    """The copy, or None when the module cannot be copied."""
+def shadow(model: torch.nn.Module, main: torch.dtype, mode: Any = None) -> torch.nn.Module | None:
+    """The copy, or None when the module cannot be copied. `mode`: see known.py."""
     memo: dict[int, Any] = {}
     for p in model.parameters():
         memo[id(p)] = torch.nn.Parameter(shadow_tensor(p.detach(), main), requires_grad=p.requires_grad)
@@ -51,6 +52,8 @@ def shadow(model: torch.nn.Module, main: torch.dtype) -> torch.nn.Module | None:
         for value in vars(module).values():
             if isinstance(value, torch.Tensor) and id(value) not in memo:
                 memo[id(value)] = shadow_tensor(value.detach(), main)
+    if mode is not None:
+        memo = {key: on_cpu(x, mode) for key, x in memo.items()}
     try:
         return copy.deepcopy(model, memo)
     except Exception as error:  # noqa: BLE001 - whatever a module's own copying raises

@@ -1,0 +1,79 @@
+"""Models whose loops and sizes follow whole numbers among their inputs: places of pictures, lengths, steps.
+
+A capture knows no values. Where it fails because the model looks at some, it is tried once more with small whole numbers of
+the example as constants, which PyTorch then follows: every operator on nothing but constants is computed, and code may look at
+what comes out. Real values live on the CPU, so the shadow is there too, without memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["LIMIT", "constant", "followed", "is_known", "on_cpu", "values_mode"]
+
+LIMIT = 1 << 16  # elements of a constant that is followed
+_MADE = ("arange", "linspace", "zeros", "ones", "full", "tensor", "eye")  # of plain numbers alone: known as well
+
+
+def is_known(x: torch.Tensor) -> bool:
+    """Whole numbers and truths that are there and few: what a model looks at."""
+    return type(x) is torch.Tensor and x.device.type == "cpu" and not x.is_floating_point() and not x.is_complex() and x.numel() <= LIMIT
+
+
+def constant(x: torch.Tensor) -> torch.Tensor:
+    """The same values as a constant of the program that is being captured."""
+    return torch.tensor(x.tolist(), dtype=x.dtype).reshape(x.shape)
+
+
+def values_mode() -> Any:
+    """A place for tensors without memory that say they are on the CPU."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    return FakeTensorMode(shape_env=ShapeEnv(), allow_non_fake_inputs=True, static_shapes=True)
+
+
+def on_cpu(x: torch.Tensor, mode: Any) -> torch.Tensor:
+    """A tensor of the shadow as one that says it is on the CPU, still without memory."""
+    if not x.is_meta:
+        return x
+    with mode:
+        made = torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device="cpu")
+    return torch.nn.Parameter(made, requires_grad=x.requires_grad) if isinstance(x, torch.nn.Parameter) else made
+
+
+class _Known(TorchFunctionMode):
+    """Tensors that code makes of plain numbers, as constants."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        numbers = all(isinstance(x, (int, float)) for x in args) and all(not isinstance(x, torch.Tensor) for x in kwargs.values())
+        if getattr(func, "__name__", "") in _MADE[:2] and numbers and str(kwargs.get("device") or "cpu") == "cpu":
+            with torch.utils._python_dispatch._disable_current_modes():
+                real = func(*args, **kwargs)
+            if real.numel() <= LIMIT:
+                return torch.tensor(real.tolist(), dtype=real.dtype)
+        return func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def followed() -> Iterator[None]:
+    """While a model is captured: constants of more than one element are followed too."""
+    from torch._subclasses import fake_tensor
+    from torch.fx.experimental import proxy_tensor
+
+    modules: tuple[Any, ...] = (fake_tensor, proxy_tensor)
+    before = [module.CONSTANT_NUMEL_LIMIT for module in modules]
+    try:
+        for module in modules:
+            module.CONSTANT_NUMEL_LIMIT = LIMIT
+        with _Known():
+            yield
+    finally:
+        for module, limit in zip(modules, before, strict=True):
+            module.CONSTANT_NUMEL_LIMIT = limit
