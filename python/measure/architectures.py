@@ -36,13 +36,18 @@ def build(config: Case, device: str) -> transformers.PreTrainedModel:
     with torch.device(device):
         try:
             return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
-        except ValueError:  # it has its own way, or no attention at all
-            return kind.from_config(built, attn_implementation="eager", dtype=torch.bfloat16)
+        except ValueError:  # a part of it has none, or its own way: each part takes what it has
+            return kind.from_config(built, dtype=torch.bfloat16)
 
 
 def pixels(config: transformers.PretrainedConfig, count: int, height: int, width: int) -> tuple[Inputs, int]:
     """What a model's eyes are given for `count` pictures, and how many tokens one becomes."""
     eye, kind, low = config.vision_config, config.model_type, torch.bfloat16
+    if kind == "hunyuan_vl":  # every row of tokens ends in a mark, and so do its beginning and its end
+        rows, columns = height // eye.patch_size, width // eye.patch_size
+        grid = torch.tensor([[1, rows, columns]] * count)
+        flat = torch.randn(count * rows * columns, 3 * eye.patch_size**2, dtype=low)
+        return {"pixel_values": flat, "image_grid_thw": grid}, rows // 2 * (columns // 2 + 1) + 2
     patch = eye.patch_size[0] if isinstance(eye.patch_size, (list, tuple)) else eye.patch_size
     rows, columns = height // patch, width // patch
     if hasattr(eye, "temporal_patch_size"):  # patches one after the other, with their grid
@@ -98,6 +103,8 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
         return {"pixel_values": picture}, int(rows * columns * eye.pixel_shuffle_ratio**2)
     if kind in ("got_ocr2", "pp_chart2table", "step3p7"):  # two filters, each every second place
         return {"pixel_values": picture}, rows * columns // 16
+    if kind == "video_llava":
+        return {"pixel_values_images": picture}, rows * columns
     if kind == "gemma3":
         return {"pixel_values": picture}, config.mm_tokens_per_image
     return {"pixel_values": picture}, rows * columns
