@@ -18,14 +18,18 @@ static double meeting(double each, const ft_op *op)
     return fmax(1, each * FT_K_MANNER_MEET_ELEMENTS / (double)op->u.elementwise.numel);
 }
 
-static double of_attention(unsigned manner, ft_pass pass)
+/* Heads wider than a tile of 128 leave less room for the mask's own tile. */
+static double of_attention(unsigned manner, const ft_op *op)
 {
+    enum { TILE = 128 };
     double effort = 1;
-    if (pass == FT_PASS_FWD) {
+    bool wide = op->u.attention.head_dim > TILE;
+    if (op->pass == FT_PASS_FWD) {
         if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_FORWARD;
-        if (manner & FT_MANNER_MASK_ADDED) effort *= FT_K_MANNER_MASK_FORWARD;
+        if (manner & FT_MANNER_MASK_ADDED)
+            effort *= FT_K_MANNER_MASK_FORWARD * (wide ? FT_K_MANNER_MASK_WIDE_FORWARD : 1);
     } else { /* a mask costs as much beside five products as beside two, dropout less: drawn once more */
-        if (manner & FT_MANNER_MASK) effort *= FT_K_MANNER_MASK_BACKWARD;
+        if (manner & FT_MANNER_MASK) effort *= FT_K_MANNER_MASK_BACKWARD * (wide ? FT_K_MANNER_MASK_WIDE_BACKWARD : 1);
         if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_BACKWARD;
     }
     return effort;
@@ -41,9 +45,10 @@ double ft__manner_effort(unsigned manner, double each, const ft_op *op)
         {FT_MANNER_ODD_ROWS, FT_K_MANNER_ODD_ROWS},       {FT_MANNER_SELECT, FT_K_MANNER_SELECT},
         {FT_MANNER_ACROSS, FT_K_MANNER_ACROSS},           {FT_MANNER_ONE_OVER, FT_K_MANNER_ONE_OVER},
         {FT_MANNER_JOIN_UNLIKE, FT_K_MANNER_JOIN_UNLIKE}, {FT_MANNER_JOIN_ODD, FT_K_MANNER_JOIN_ODD},
+        {FT_MANNER_INDEX_ADD, FT_K_MANNER_INDEX_ADD},
     };
     if (!manner) return 1;
-    if (op->kind == FT_OP_ATTENTION) return of_attention(manner, op->pass);
+    if (op->kind == FT_OP_ATTENTION) return of_attention(manner, op);
     double effort = 1;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (manner & (unsigned)list[i].manner) effort *= list[i].effort;

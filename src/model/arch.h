@@ -232,6 +232,7 @@ typedef struct ft_arch {
     double router_jitter; /* noise on what enters the router and the experts, in training: phimoe */
     bool all_experts;     /* plain transformers sends every token through every expert: llama4 */
     bool shared_gate, router_fp32, router_sigmoid, router_bias, expert_bias, expert_loop;
+    bool expert_cuts; /* that loop runs over parts of tokens that were sorted: aria */
     ft_routing routing;
     bool router_renormalised; /* weights of the chosen are divided by their sum: mixtral, qwen3_moe */
     bool router_wide;         /* and stay in fp32, as what the experts make becomes: mixtral, hunyuan_v1_moe */
@@ -329,6 +330,7 @@ typedef struct ft_arch {
     bool tower_fused;                  /* SAM's windows take their biases as a mask to sdpa; else written out */
     int64_t tower_window, tower_whole; /* layers see windows so wide, but for so many of them: SAM's; 0: all see all */
     bool tower_pictures;               /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
+    bool tower_turned;                 /* queries and keys are turned in fp32 beside a table of positions: step3p7 */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
     /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */

@@ -265,6 +265,7 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
 
 ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
 {
+    enum { WIDEST = 256 };
     ft_build *b = &m->b;
     const ft_attention_shape *a = &s->shape;
     if (m->work->attention == FT_EAGER || (s->eager_only && m->work->attention == FT_SDPA))
@@ -292,6 +293,9 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
         m->work->attention == FT_SDPA)
         shape.masked = true;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
+    /* Neither cuDNN nor FlashAttention takes wider heads: sdpa falls back to the memory-efficient kernels. */
+    if (a->head_dim > WIDEST && m->work->attention == FT_SDPA && !m->engine && a->q_len > 1)
+        shape.library = FT_LIBRARY_XFORMERS;
     if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, at, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);
     k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);

@@ -25,15 +25,24 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t tokens = ft__tensor_of(b, x)->rows, width = ft__tensor_of(b, x)->cols, routed = tokens * a->topk;
-    int64_t halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank;
+    int64_t halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank, every = a->experts + a->zero_experts;
+    enum { FIND = 8 }; /* a copy, nonzero's sums, selection and indices, two numbers to the host */
     ft_ref part[2];
     b->lora_rank = 0;
     ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, a->experts, 8, 4); /* a mask of all, and their sums */
     ft__sync(b, FT_AT(EXPERTS_HIT));
-    int32_t first = b->g->node_count;
-    ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, routed, 1, 8, 6);
-    ft__sync(b, FT_AT(EXPERTS_FIND));
-    ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
+    int32_t first = b->g->node_count, found = first;
+    if (a->expert_cuts) { /* sorted once, then cut: going back, every cut is a tensor of zeros with one part filled */
+        x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
+        first = found = b->g->node_count;
+        x = ft__each_step(b, x, a->experts);
+    } else {
+        ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, routed, 1, 8, FIND);
+        ft__sync(b, FT_AT(EXPERTS_FIND));
+        found = b->g->node_count;
+        x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
+    }
+    ft_ref h = x;
     ft__split(b, product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn), 2, halves, part);
     h = ft__mul(b, FT_AT(EXPERTS_ACT), ft__part_activation(m, FT_AT(EXPERTS_ACT), a->activation, part[0]), part[1]);
     h = product(m, FT_AT(EXPERTS_WO), h, width);
@@ -41,12 +50,21 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     h = ft__cast(b, FT_AT(EXPERTS_WEIGH), ft__mul(b, FT_AT(EXPERTS_WEIGH), h, each), b->stored);
     for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) {
         ft_node *n = &b->g->nodes[i];
-        if (n->count > 1 && n->count == (float)a->experts) continue; /* the slices themselves */
-        n->count *= (float)a->experts;
-        ft__op_share(&n->op, (double)a->experts);
+        if (n->count > 1 && n->count == (float)a->experts) continue;            /* the slices themselves */
+        bool product = n->op.kind == FT_OP_GEMM || n->at == FT_AT(EXPERTS_ACT); /* not of those that pass on */
+        n->count *= (float)(product ? a->experts : every);
+        if (i >= found) ft__op_share(&n->op, (double)every); /* every one looks through all choices */
     }
-    ft__module(b, (int)a->experts);
+    ft__module(b, (int)every);
     b->lora_rank = rank;
     ft_reduction over = {"sum", "sum_cols", tokens, width, a->topk, tokens * width}; /* added to where it came from */
+    if (!a->expert_cuts) { /* an index_add for each expert; to autograd it is that sum */
+        ft__aside(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, routed, width, ft_dtype_bytes(b->stored), 1);
+        if (b->status != FT_OK) return FT_NONE;
+        ft_node *scatter = &b->g->nodes[b->g->node_count - 1];
+        ft__op_share(&scatter->op, (double)every);
+        scatter->count = (float)every;
+        scatter->manner |= FT_MANNER_INDEX_ADD;
+    }
     return ft__reduce_over(b, FT_AT(EXPERTS_SCATTER), h, &over);
 }

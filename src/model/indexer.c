@@ -51,6 +51,9 @@ void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights
      * for every query and multiplies token by token. */
     bool copied = weights != FT_NONE && m->batch > 1 && m->q_len > 1;
     ft_ref spread = copied ? ft__copy(b, at, k32, tokens * dim, keys) : k32;
+    if (copied && b->status == FT_OK) /* read along their other axis */
+        b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_PASS_FWD, tokens * dim, keys,
+                                                              FT_FP32);
     ft_ref scores = copied ? ft__matmul(b, at, q32, spread, tokens, heads, keys, dim, "nn")
                            : ft__matmul(b, at, q32, k32, m->batch, m->q_len * heads, keys, dim, "nt");
     if (weights != FT_NONE) {

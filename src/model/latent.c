@@ -108,6 +108,7 @@ static ft_ref out_product(ft_maker *m, ft_ref x, ft_ref y)
 /* What attention is given: queries and keys of nope_dim + rope_dim, values; rows stand head by head. */
 static ft_ref attend(ft_maker *m, ft_ref x, ft_ref q, ft_ref k, ft_ref v, bool v_dense, int64_t best)
 {
+    ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_scores s = {.shape = {.batch = m->batch,
                              .heads = a->heads,
@@ -120,11 +121,15 @@ static ft_ref attend(ft_maker *m, ft_ref x, ft_ref q, ft_ref k, ft_ref v, bool v
                    .dropout = a->attention_dropout,
                    .scale = true,
                    .mask = m->q_len > 1,
-                   .softmax_fp32 = true,
+                   .softmax_fp32 = !a->sinks,
+                   .eager_only = a->sinks,
+                   .sinks = a->sinks,
                    .q_dense = true,
                    .merge = true,
                    .k_dense = true,
                    .v_dense = v_dense};
+    if (a->sinks && m->work->attention != FT_SDPA && m->work->attention != FT_EAGER)
+        ft__parameter(b, "attn.sinks", 1, a->heads); /* attention that is written out makes its own */
     if (best > 0 && best < m->kv_len) ft__see_best(m, &s, best);
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
     return out_product(m, x, y);
