@@ -19,39 +19,41 @@ static const double most_pieces = 2e6;
 
 const double ft__weights_share = FT_K_MANY_WEIGHTS_SHARE;
 
+enum { KINDS = FT_PIPE_WEIGHTS + 1 };
+
+/* A place in the model: what its chunk takes there, and what was sent from there. */
+typedef struct station {
+    double ms[KINDS];
+    bool sends[KINDS];                      /* on to another stage */
+    double *forward_there, *backward_there; /* by micro-batch: when who needs it next has it; -1: not yet */
+} station;
+
+typedef struct clock { /* of a stage */
+    double free_at, busy;
+    double wire; /* when its last transfer has left; one after the other */
+    double sent, lost, hidden, last_backward, finish;
+    int32_t next; /* of its list */
+} clock;
+
 typedef struct runner {
     const ft_pipe *p;
-    int64_t places;                         /* the model in order */
-    double *forward_there, *backward_there; /* [place][micro]: when who needs it next has it; -1: not yet */
+    station *first, *last; /* the model in order */
+    clock *clocks;
+    station **own; /* [stage][chunk] */
     ft_piped *out;
-    int32_t *next;
-    double *free_at, *busy;
-    double *wire;   /* by stage: when its last transfer has left; one after the other */
-    int64_t *where; /* [stage][chunk]: its place */
 } runner;
 
 /* fmax without its rules for what is no number: pieces are placed by the hundred thousand. */
 static inline double later(double a, double b) { return a > b ? a : b; }
 
-static inline int64_t place_of(const runner *r, int64_t stage, const ft_pipe_op *op)
-{
-    return r->where[stage * r->p->chunks + op->chunk];
-}
-
-static double *slot(const runner *r, double *table, int64_t at, int64_t micro)
-{
-    return &table[at * r->p->micros + micro];
-}
-
 /* When what a piece needs is there; -1 while nobody knows. */
-static double ready(const runner *r, int64_t at, const ft_pipe_op *op)
+static inline double ready(const runner *r, const station *at, const ft_pipe_op *op)
 {
     if (op->kind == FT_PIPE_WEIGHTS) return 0; /* its stage put it off itself */
-    if (op->kind == FT_PIPE_FORWARD) return at == 0 ? 0 : *slot(r, r->forward_there, at - 1, op->micro);
-    double own = *slot(r, r->forward_there, at, op->micro);
+    if (op->kind == FT_PIPE_FORWARD) return at == r->first ? 0 : at[-1].forward_there[op->micro];
+    double own = at->forward_there[op->micro];
     if (own < 0) return -1;
-    if (at == r->places - 1) return own;
-    return *slot(r, r->backward_there, at + 1, op->micro); /* its own forward was before it in its list */
+    return at == r->last ? own : at[1].backward_there[op->micro]; /* its own forward was before it in its list */
 }
 
 static double length(const ft_pipe *p, int64_t at, ft_pipe_kind kind)
@@ -76,73 +78,75 @@ static double beside(double kernels, double exchange, double slower)
  *
  *     exchanges: combine_bwd | dispatch_fwd -> dispatch_bwd | combine_fwd
  *     kernels:   attn_fwd    | mlp_bwd      -> mlp_fwd      | attn_bwd      */
-static double both(const ft_pipe *p, int64_t f, int64_t b, const ft_pipe_op *op)
+static double both(const runner *r, const station *f, const station *b, const ft_pipe_op *op)
 {
-    double apart = length(p, f, op[0].kind) + length(p, b, op[1].kind);
-    if (!p->join) return apart;
-    const ft_pipe_parts *there = &p->join->forward[f], *back = &p->join->backward[b];
-    double slower = p->join->beside;
+    double apart = f->ms[op[0].kind] + b->ms[op[1].kind];
+    const ft_pipe_join *join = r->p->join;
+    if (!join) return apart;
+    const ft_pipe_parts *there = &join->forward[f - r->first], *back = &join->backward[b - r->first];
+    double slower = join->beside;
     return fmin(apart, there->alone + back->alone + beside(there->attention, back->first, slower) +
                            beside(back->experts, there->first, slower) + beside(there->experts, back->second, slower) +
                            beside(back->attention, there->second, slower));
 }
 
-static bool sends_on(const runner *r, int64_t at, ft_pipe_kind kind)
+static bool sends_on(const ft_pipe *p, int64_t places, int64_t at, ft_pipe_kind kind)
 {
-    if (ft__schedule_folds(r->p->schedule)) { /* at the fold the next chunk is the stage's own */
-        if (kind == FT_PIPE_FORWARD && at == r->p->stages - 1) return false;
-        if (kind != FT_PIPE_FORWARD && at == r->p->stages) return false;
+    if (ft__schedule_folds(p->schedule)) { /* at the fold the next chunk is the stage's own */
+        if (kind == FT_PIPE_FORWARD && at == p->stages - 1) return false;
+        if (kind != FT_PIPE_FORWARD && at == p->stages) return false;
     }
-    return kind == FT_PIPE_FORWARD ? at < r->places - 1 : kind != FT_PIPE_WEIGHTS && at > 0;
+    return kind == FT_PIPE_FORWARD ? at < places - 1 : kind != FT_PIPE_WEIGHTS && at > 0;
 }
 
-static void place_op(runner *r, int64_t stage, int64_t where, ft_pipe_op *op, double start, double end, double busy)
+static inline void place_op(const ft_pipe *p, clock *c, const station *at, ft_pipe_op *op, double start, double end)
 {
-    const ft_pipe *p = r->p;
+    bool sends = at->sends[op->kind];
     op->start = start;
     op->end = end;
-    bool sends = sends_on(r, where, op->kind);
-    double lost = sends ? p->send_ms * (op->waits ? 1 : p->send_share) : 0;
-    r->free_at[stage] = end + lost;
-    r->out->lost_ms[stage] += lost;
-    if (sends) r->out->sent_ms[stage] += p->send_ms;
-    if (sends) r->wire[stage] = later(r->wire[stage], end) + p->send_ms;
-    r->busy[stage] += busy;
-    if (op->kind != FT_PIPE_WEIGHTS)
-        *slot(r, op->kind == FT_PIPE_FORWARD ? r->forward_there : r->backward_there, where,
-              op->micro) = sends ? r->wire[stage] : end;
-    if (op->kind != FT_PIPE_FORWARD) {
-        r->out->last_backward[stage] = start;
-        r->out->finish[stage] = end;
+    c->free_at = end;
+    if (sends) {
+        double lost = p->send_ms * (op->waits ? 1 : p->send_share);
+        c->free_at += lost;
+        c->lost += lost;
+        c->sent += p->send_ms;
+        c->wire = later(c->wire, end) + p->send_ms;
     }
-    r->next[stage]++;
+    double there = sends ? c->wire : end;
+    if (op->kind == FT_PIPE_FORWARD) at->forward_there[op->micro] = there;
+    if (op->kind == FT_PIPE_BACKWARD || op->kind == FT_PIPE_INPUTS) at->backward_there[op->micro] = there;
+    if (op->kind != FT_PIPE_FORWARD) {
+        c->last_backward = start;
+        c->finish = end;
+    }
+    c->next++;
 }
 
 static bool advance(runner *r, int64_t stage)
 {
     const ft_pipe *p = r->p;
-    bool moved = false;
-    while (r->next[stage] < r->out->op_count[stage]) {
-        ft_pipe_op *op = &r->out->ops[stage][r->next[stage]];
-        int64_t where = place_of(r, stage, op), beside = op->joined ? place_of(r, stage, op + 1) : 0;
-        double at = ready(r, where, op), other = op->joined ? ready(r, beside, op + 1) : 0;
-        if (at < 0 || other < 0) break;
-        double start = later(r->free_at[stage], later(at, other));
-        double ms = length(p, where, op->kind);
-        double busy = ms;
-        if (op->joined) {
-            busy = both(p, where, beside, op);
-            r->out->hidden_ms[stage] += ms + length(p, beside, op[1].kind) - busy;
-            ms = busy;
-            place_op(r, stage, where, op, start, start + ms, busy);
-            busy = 0;
-            where = beside;
+    clock *c = &r->clocks[stage];
+    station *const *own = &r->own[stage * p->chunks];
+    ft_pipe_op *ops = r->out->ops[stage];
+    int32_t began = c->next, count = r->out->op_count[stage];
+    while (c->next < count) {
+        ft_pipe_op *op = &ops[c->next];
+        const station *at = own[op->chunk], *beside = op->joined ? own[op[1].chunk] : NULL;
+        double from = ready(r, at, op), other = beside ? ready(r, beside, op + 1) : 0;
+        if (from < 0 || other < 0) break;
+        double start = later(c->free_at, later(from, other)), ms = at->ms[op->kind];
+        if (beside) {
+            double apart = ms + beside->ms[op[1].kind];
+            ms = both(r, at, beside, op);
+            c->hidden += apart - ms;
+            place_op(p, c, at, op, start, start + ms);
+            at = beside;
             op++;
         }
-        place_op(r, stage, where, op, start, start + ms, busy);
-        moved = true;
+        place_op(p, c, at, op, start, start + ms);
+        c->busy += ms;
     }
-    return moved;
+    return c->next > began;
 }
 
 /* How many micro-batches the schedule can be run with. */
@@ -183,6 +187,46 @@ ft_status ft__pipeline_check(ft_schedule schedule, int64_t stages, int64_t chunk
     return FT_OK;
 }
 
+/* Stations of all places, in the order of the model, before anything has run. */
+static bool build(runner *r, ft_arena *arena)
+{
+    const ft_pipe *p = r->p;
+    int64_t places = p->schedule == FT_DUALPIPE ? p->stages : p->stages * p->chunks;
+    size_t cells = (size_t)places * (size_t)p->micros;
+    double *there = ft__arena_bare(arena, 2 * cells, sizeof *there);
+    r->clocks = ft__arena_array(arena, (size_t)p->stages, sizeof *r->clocks);
+    r->own = ft__arena_array(arena, (size_t)(p->stages * p->chunks), sizeof(station *));
+    r->first = ft__arena_array(arena, (size_t)places, sizeof *r->first);
+    if (!there || !r->clocks || !r->own || !r->first) return false;
+    for (size_t i = 0; i < 2 * cells; i++) there[i] = -1;
+    for (int64_t at = 0; at < places; at++) {
+        station *one = &r->first[at];
+        one->forward_there = there + at * p->micros;
+        one->backward_there = there + (places + at) * p->micros;
+        for (int kind = 0; kind < KINDS; kind++) {
+            one->ms[kind] = length(p, at, (ft_pipe_kind)kind);
+            one->sends[kind] = sends_on(p, places, at, (ft_pipe_kind)kind);
+        }
+    }
+    r->last = r->first + places - 1;
+    for (int64_t i = 0; i < p->stages * p->chunks; i++)
+        r->own[i] = r->first + ft__pipeline_place(p, i / p->chunks, i % p->chunks);
+    return true;
+}
+
+static void read_off(const runner *r, double *busy)
+{
+    for (int64_t s = 0; s < r->p->stages; s++) {
+        const clock *c = &r->clocks[s];
+        busy[s] = c->busy;
+        r->out->sent_ms[s] = c->sent;
+        r->out->lost_ms[s] = c->lost;
+        r->out->hidden_ms[s] = c->hidden;
+        r->out->last_backward[s] = c->last_backward;
+        r->out->finish[s] = c->finish;
+    }
+}
+
 ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out, ft_error *err)
 {
     memset(out, 0, sizeof *out);
@@ -190,27 +234,17 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     ft_pipe listed = *whole, *p = &listed;
     listed.micros = ft__pipeline_listed(whole);
     size_t stages = (size_t)p->stages;
-    runner r = {.p = p, .out = out, .places = p->schedule == FT_DUALPIPE ? p->stages : p->stages * p->chunks};
-    size_t cells = (size_t)r.places * (size_t)p->micros;
+    runner r = {.p = p, .out = out};
     out->last_backward = ft__arena_array(arena, stages, sizeof *out->last_backward);
     out->finish = ft__arena_array(arena, stages, sizeof *out->finish);
     out->sent_ms = ft__arena_array(arena, stages, sizeof *out->sent_ms);
     out->lost_ms = ft__arena_array(arena, stages, sizeof *out->lost_ms);
     out->hidden_ms = ft__arena_array(arena, stages, sizeof *out->hidden_ms);
-    r.forward_there = ft__arena_bare(arena, cells, sizeof *r.forward_there);
-    r.backward_there = ft__arena_bare(arena, cells, sizeof *r.backward_there);
-    r.wire = ft__arena_array(arena, stages, sizeof *r.wire);
-    r.next = ft__arena_array(arena, stages, sizeof *r.next);
-    r.free_at = ft__arena_array(arena, stages, sizeof *r.free_at);
-    r.busy = ft__arena_array(arena, stages, sizeof *r.busy);
-    r.where = ft__arena_array(arena, stages * (size_t)p->chunks, sizeof *r.where);
-    if (!out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->hidden_ms || !r.forward_there ||
-        !r.backward_there || !r.wire || !r.next || !r.free_at || !r.busy || !r.where)
+    double *busy = ft__arena_array(arena, stages, sizeof *busy);
+    if (!out->last_backward || !out->finish || !out->sent_ms || !out->lost_ms || !out->hidden_ms || !busy ||
+        !build(&r, arena))
         return ft__fail(err, FT_E_MEMORY, "out of memory for a pipeline of %lld stages and %lld micro-batches",
                         (long long)p->stages, (long long)p->micros);
-    for (size_t i = 0; i < cells; i++) r.forward_there[i] = r.backward_there[i] = -1;
-    for (int64_t i = 0; i < p->stages * p->chunks; i++)
-        r.where[i] = ft__pipeline_place(p, i / p->chunks, i % p->chunks);
     FT_TRY(ft__pipeline_lists(p, arena, out, err));
     for (bool moved = true; moved;) {
         moved = false;
@@ -219,18 +253,19 @@ ft_status ft__pipeline_run(const ft_pipe *whole, ft_arena *arena, ft_piped *out,
     }
     int64_t busiest = 0;
     for (int64_t s = 0; s < p->stages; s++)
-        if (r.next[s] < out->op_count[s])
+        if (r.clocks[s].next < out->op_count[s])
             return ft__fail(err, FT_E_BUG,
                             "the %s schedule of %lld stages and %lld micro-batches stopped: please report it",
                             ft__schedule_name(p->schedule), (long long)p->stages, (long long)p->micros);
+    read_off(&r, busy);
     if (listed.micros < whole->micros)
-        FT_TRY(ft__pipeline_lengthen(whole, whole->micros - listed.micros, r.busy, arena, out, err));
+        FT_TRY(ft__pipeline_lengthen(whole, whole->micros - listed.micros, busy, arena, out, err));
     for (int64_t s = 0; s < p->stages; s++) {
-        out->lost_ms[s] = fmax(out->lost_ms[s], out->sent_ms[s] - r.busy[s]); /* more than there is work to hide it */
+        out->lost_ms[s] = fmax(out->lost_ms[s], out->sent_ms[s] - busy[s]); /* more than there is work to hide it */
         if (out->finish[s] > out->total_ms) out->total_ms = out->finish[s];
-        if (r.busy[s] > r.busy[busiest]) busiest = s;
+        if (busy[s] > busy[busiest]) busiest = s;
     }
-    out->busy_ms = r.busy[busiest];
+    out->busy_ms = busy[busiest];
     out->bubble_ms = fmax(out->total_ms - out->busy_ms, 0);
     return FT_OK;
 }
