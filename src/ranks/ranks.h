@@ -27,6 +27,7 @@ typedef struct ft_ranks {
     ft_arena *arena;
     const ft_may *may; /* what its framework has; NULL: nobody knows */
     bool no_remedy;    /* of a layout that does not fit nobody asks what would */
+    bool passes_alone; /* of a stage: its kernels, its memory and a micro-batch's two passes, nothing that comes once */
 } ft_ranks;
 
 /* What one pipeline stage does with one micro-batch. */

@@ -305,7 +305,7 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     *kept = lanes.lanes;
     out->lanes = kept;
     out->saved_bytes = out->step.memory.saved_bytes;
-    if (r->work->task == FT_TRAIN) {
+    if (r->work->task == FT_TRAIN && !r->passes_alone) {
         if (r->parallel->zero >= 1 && r->parallel->zero < 3 && !r->parallel->gather_ahead) /* updated shards */
             FT_TRY(gather_ms(r, out->dense, out->expert, &lanes, &out->gather_ms, err));
         FT_TRY(tail_of(r, index, out, &lanes.width, err));

@@ -77,6 +77,7 @@ static ft_status time_stage(const ft_ranks *r, const ft_lanes *l, double last_bu
     if (r->work->task != FT_TRAIN) return FT_OK;
     stage->backward_ms += gradients_behind(r, stage);
     FT_TRY(ft__ranks_chunk_times(r, l->spent, stage, err));
+    if (r->passes_alone) return FT_OK;
     if (only_one(r)) c = (ft_clocks){0}; /* it is the last one itself */
     double before = c.gpu;
     receive(r, &c);
@@ -114,9 +115,11 @@ static ft_status time_exposed(const ft_ranks *r, const ft_lanes *l, double *ende
     const ft_graph *g = l->g;
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     double *none = ft__arena_array(r->arena, nodes > blocks ? nodes : blocks, sizeof *none);
-    if (!none) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    bool *nothing = ft__arena_array(r->arena, nodes, sizeof *nothing);
+    if (!none || !nothing) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     ft_lanes silent = *l;
     silent.comm = silent.again = silent.gather = silent.scatter = none;
+    silent.begins = nothing;
     silent.sharded = NULL;
     silent.spent = NULL;
     double forward, backward, start;
@@ -148,6 +151,7 @@ ft_status ft__ranks_time(const ft_ranks *r, const ft_lanes *l, double last_bucke
     double *ended = ft__arena_array(r->arena, (size_t)l->g->node_count + 1, sizeof *ended);
     if (!ended) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     FT_TRY(time_stage(r, l, last_bucket_ms, ended, stage, err));
+    if (r->passes_alone) return FT_OK;
     FT_TRY(time_quiet(r, l, ended, stage, err));
     return time_exposed(r, l, ended, stage, err);
 }

@@ -14,6 +14,7 @@ typedef struct wave {
     ft_search *s;
     ft_candidate *at[WEIGHED];
     size_t count;
+    double least; /* bytes of the smallest plan so far, for who is weighed */
 } wave;
 
 static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *err)
@@ -93,7 +94,13 @@ static int by_time_there(const void *a, const void *b)
     return ft__plan_by_time(*(const ft_candidate *const *)a, *(const ft_candidate *const *)b);
 }
 
-/* What a layout holds, without its time: some tenths of what a forecast takes. */
+static bool worth_it(const ft_candidate *c, double least)
+{
+    return c->least_bytes < (1 - FT_K_SPACE_WORTH_LESS) * least;
+}
+
+/* What a layout holds, without its time: some tenths of what a forecast takes. No allocator reserves less than the
+ * peak: where that is too much already, nothing is put through one. */
 static ft_status weigh(void *context, size_t i, ft_bench *bench, ft_error *err)
 {
     const wave *w = context;
@@ -110,20 +117,19 @@ static ft_status weigh(void *context, size_t i, ft_bench *bench, ft_error *err)
                       .memo = bench->memo,
                       .arena = bench->arena,
                       .no_remedy = true};
-    ft_memory memory = {0};
-    int64_t worst;
     if (ft__parallel_alone(&r.parallel)) return FT_OK; /* its bound is what there is */
-    ft__arena_reset(bench->arena);
-    ft_status status = ft__ranks_memory(&ranks, &memory, &worst, err);
-    if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
-    double held = memory.reserved_bytes + memory.context_bytes; /* a forecast's to some 1e-4 */
-    if (status == FT_OK) c->least_bytes = fmax(c->least_bytes, (1 - FT_K_SPACE_BOUND_SLACK) * held);
+    for (int whole = 0; whole < 2 && worth_it(c, w->least); whole++) {
+        ft_memory memory = {0};
+        int64_t worst;
+        r.work.peak_alone = !whole;
+        ft__arena_reset(bench->arena);
+        ft_status status = ft__ranks_memory(&ranks, &memory, &worst, err);
+        if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
+        if (status != FT_OK) return FT_OK;
+        double held = (whole ? memory.reserved_bytes : memory.peak_bytes) + memory.context_bytes;
+        c->least_bytes = fmax(c->least_bytes, (1 - FT_K_SPACE_BOUND_SLACK) * held); /* a forecast's to some 1e-4 */
+    }
     return FT_OK;
-}
-
-static bool worth_it(const ft_candidate *c, double least)
-{
-    return c->least_bytes < (1 - FT_K_SPACE_WORTH_LESS) * least;
 }
 
 /* One after the other, each against the least so far; a few are forecast ahead, on all threads, and some of them in
@@ -168,6 +174,7 @@ ft_status ft__plan_smaller(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *
             if (c->fate != FT_FATE_OPEN || !worth_it(c, least) || slow) continue;
             w.at[w.count++] = c;
         }
+        w.least = least;
         FT_TRY(ft__crew_do(crew, w.count, 1, weigh, &w, err));
         FT_TRY(take_smaller(s, crew, &w, &least, out, err));
     }

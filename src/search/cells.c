@@ -88,6 +88,7 @@ static ft_status stage_of(const ft_search *s, const ft_layout *l, int64_t index,
     ft_model_request r = ft__plan_request_of(s, l);
     ft_ranks ranks = ranks_of(s, &r, &s->cluster, bench);
     ft_ranks_width ignored = {0};
+    ranks.passes_alone = true;
     return ft__ranks_stage(&ranks, index, out, &ignored, err);
 }
 
