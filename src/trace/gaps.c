@@ -24,21 +24,6 @@ const char *ft__gap_cause_name(ft_gap_cause c)
 
 /* -- gaps -------------------------------------------------------------------------------------- */
 
-/* The last operator or annotation on the thread that began before `when`; FT_TRACE_NONE. */
-static int32_t last_begun(const ft_record *r, uint64_t thread, int64_t when)
-{
-    size_t low = 0, high = r->op_count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        const ft_trace_op *op = &r->ops[mid];
-        if (op->thread < thread || (op->thread == thread && op->start <= when))
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low > 0 && r->ops[low - 1].thread == thread ? (int32_t)low - 1 : FT_TRACE_NONE;
-}
-
 static bool is_loader(const char *name)
 {
     return strstr(name, "DataLoader") != NULL || strstr(name, "dataloader") != NULL;
@@ -78,7 +63,7 @@ static ft_gap_cause explain(const ft_trace_scan *l, int64_t from, int64_t to, co
     double span = (double)(to - from), longest = 0;
     uint64_t thread = next->call >= 0 ? r->calls[next->call].thread : next->op >= 0 ? r->ops[next->op].thread : 0;
     const ft_trace_op *best = NULL;
-    int32_t at = last_begun(r, thread, to);
+    int32_t at = ft__record_op_begun(r, thread, to);
     bool loader = false;
     /* Backwards from the launch; operators that ended before the gap are followed by others that did too, but one
      * around them all may reach into it. */

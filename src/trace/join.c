@@ -76,7 +76,7 @@ static void nest(ft_record *r)
     }
 }
 
-int32_t ft__record_op_at(const ft_record *r, uint64_t thread, int64_t when)
+int32_t ft__record_op_begun(const ft_record *r, uint64_t thread, int64_t when)
 {
     size_t low = 0, high = r->op_count; /* the first that begins later, or on a later thread */
     while (low < high) {
@@ -87,8 +87,13 @@ int32_t ft__record_op_at(const ft_record *r, uint64_t thread, int64_t when)
         else
             high = mid;
     }
+    return low > 0 && r->ops[low - 1].thread == thread ? (int32_t)low - 1 : FT_TRACE_NONE;
+}
+
+int32_t ft__record_op_at(const ft_record *r, uint64_t thread, int64_t when)
+{
     enum { DEEPEST = 4096 }; /* no program nests so deep; a hostile file must not cost the square of its events */
-    int32_t i = (int32_t)low - 1;
+    int32_t i = ft__record_op_begun(r, thread, when);
     for (int depth = 0; i >= 0 && r->ops[i].thread == thread && depth < DEEPEST; i = r->ops[i].parent, depth++)
         if (r->ops[i].end >= when && !r->ops[i].annotation) return i;
     return FT_TRACE_NONE;
