@@ -81,6 +81,11 @@ static ft_status search_of(const char *text, json_t **out, ft_error *err)
                                "\"search\" takes KEY=VALUE between commas, as tp=4,zero=1; got \"%.*s\"",
                                (int)ft__utf8_cut(at, length < 60 ? length : 60), at);
         memcpy(key, at, name);
+        if (equals + 1 == at + length || equals[1] == '|' || at[length - 1] == '|')
+            return ft__fail_at(err, FT_E_FORMAT, "search", 0, 0,
+                               "\"%s\" lacks a value: several stand between bars, as "
+                               "tp=4|8",
+                               key);
         if (json_object_get(*out, key))
             return ft__fail_at(err, FT_E_FORMAT, "search", 0, 0,
                                "\"%s\" is said twice: several values stand between bars, as tp=4|8", key);

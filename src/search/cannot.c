@@ -35,7 +35,10 @@ static int64_t value_of(const ft_layout *l, const degree *d)
     return *(const int64_t *)(const void *)((const char *)l + d->of_layout);
 }
 
-/* The rule that a layout with this one value, and nothing else cut, breaks; "" where it breaks none by itself. */
+static int64_t first_of(const ft_plan_set *set) { return set->count ? set->at[0] : 1; }
+
+/* The rule that a layout with this one value, and nothing else cut, breaks, or breaks with the
+ * others that were asked for; "" where it breaks none of these. */
 static const char *rule_of(const ft_search *s, const degree *d, int64_t value, ft_error *said)
 {
     ft_layout l = {.parallel = s->request.parallel, .batch = 1, .micros = 1};
@@ -49,7 +52,11 @@ static const char *rule_of(const ft_search *s, const degree *d, int64_t value, f
         return "the data ranks, times a micro-batch, do not divide the global batch";
     l.micros = s->asked->global / (l.batch * l.parallel.dp);
     ft_model_request r = ft__plan_request_of(s, &l);
-    return ft__model_request_check(&r, said) == FT_OK ? "" : said->message;
+    if (ft__model_request_check(&r, said) != FT_OK) return said->message;
+    if (s->framework->tp_divides_kv_heads && r.arch->kv_heads % l.parallel.tp)
+        return "its framework has tensor ranks that divide the key-value heads";
+    ranks = first_of(&s->asked->tp) * first_of(&s->asked->pp) * first_of(&s->asked->cp);
+    return s->asked->gpus % ranks ? "with the other degrees it does not divide the GPUs" : "";
 }
 
 /* The values of a request's degree, and what is nearest to the first of them among layouts with `open` as they are

@@ -53,6 +53,8 @@ static void work_out(const ft_choose_request *r, double steps, const ft_candidat
     double seconds = steps * plan->step_ms * 1e-3 / c->goodput.useful, hours = seconds / hour_s;
     double below = hypot(1 - low_ms / plan->step_ms, 1 - c->goodput.useful / c->goodput.high),
            above = hypot(high_ms / plan->step_ms - 1, c->goodput.useful / c->goodput.low - 1);
+    /* Both at their best at once is the least there is: what failures leave may be off by any factor. */
+    below = fmin(below, 1 - low_ms / plan->step_ms * c->goodput.useful / c->goodput.high);
     c->days = (ft_span){hours / hours_per_day, hours / hours_per_day * (1 - below),
                         hours / hours_per_day * (1 + above)};
     c->gpu_hours = hours * (double)c->gpus;
