@@ -117,6 +117,13 @@ static bool by_element(const ft_op *op)
     return op->u.elementwise.pattern > 0 || (!strncmp(op->name, "cast_", 5) && op->dtype != FT_FP32);
 }
 
+/* Philox's integers: 64 lanes multiply them on every SM from Volta to Hopper (CUDA's programming guide, throughput of
+ * instructions), so that the fp32 lanes an SM lacks are not missed. */
+static bool drawn(const ft_device *device, const ft_op *op)
+{
+    return !strcmp(op->name, "dropout") && device->vendor != FT_VENDOR_AMD && !device->dual_issue;
+}
+
 enum { PLAIN, VARIANTS };
 static int variant_of(const ft_op *op) { return op->kind == FT_OP_ELEMENTWISE ? PLAIN : -1; }
 static const char *variant_name(int v) { return v == PLAIN ? "pointwise" : ""; }
@@ -146,7 +153,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                 (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
     double memory = ft__traffic_ms(device, bytes, eb * (slow_copy ? th[COPY_EB] : 1), cache);
     double compute = numel * issue /
-                     (th[EC] * ft__lane_rate(device) * (by_element(op) ? beside(device) : 1));
+                     (th[EC] * ft__lane_rate(device) * (by_element(op) || drawn(device, op) ? beside(device) : 1));
     out->compute_ms = compute;
     out->memory_ms = memory;
     out->body_ms = ft__smooth_max(compute, memory, th[SMOOTH]) + th[HEAVY] * 1e-5 * (issue - FT_K_ELEMENTWISE_PLAIN) +

@@ -85,6 +85,25 @@ static void a_cast_is_issued_beside_the_lanes(void **state)
     if (us < 0.9 * 356 || us > 1.1 * 356) fail_msg("64 Mi elements to fp32: %.0f us, measured 356", us);
 }
 
+/* Integers have as many lanes per SM on an A100 as on a Hopper, fp32 half as many. */
+static void random_numbers_do_not_miss_the_fp32_lanes(void **state)
+{
+    (void)state;
+    ft_device a100 = limit_device("a100_sxm_80gb"), full = a100;
+    full.lanes_per_sm = full.issue_lanes_per_sm;
+    double theta[FT_MAX_THETA];
+    for (int t = 0; t < ft__elementwise_family.parameter_count; t++)
+        theta[t] = ft__elementwise_family.parameters[t].start;
+    static const char *const names[] = {"dropout", "gelu"};
+    for (int i = 0; i < 2; i++) {
+        ft_op op = pointwise(names[i], FT_FP16, 1 << 28);
+        ft_physics half, whole;
+        ft__elementwise_family.physics(&a100, &op, theta, false, &half);
+        ft__elementwise_family.physics(&full, &op, theta, false, &whole);
+        assert_true(fabs(half.compute_ms / whole.compute_ms - (1 + i)) < 1e-9);
+    }
+}
+
 static void an_eager_call_hides_the_gap_but_not_the_way_to_the_launch(void **state)
 {
     (void)state;
@@ -125,6 +144,7 @@ int main(void)
         cmocka_unit_test(a_large_add_takes_its_bytes_over_nine_tenths_of_the_bandwidth),
         cmocka_unit_test(gelu_in_half_precision_is_bound_by_instructions),
         cmocka_unit_test(a_cast_is_issued_beside_the_lanes),
+        cmocka_unit_test(random_numbers_do_not_miss_the_fp32_lanes),
         cmocka_unit_test(an_eager_call_hides_the_gap_but_not_the_way_to_the_launch),
         cmocka_unit_test(unknown_operators_and_devices_get_a_sane_answer),
         cmocka_unit_test(tables_are_sound),
