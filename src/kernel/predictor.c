@@ -219,11 +219,22 @@ static bool closer(const ft_expert *a, const ft_expert *b, double balance)
     return da < db - FT_K_EXPERT_ALIKE || (da < db + FT_K_EXPERT_ALIKE && a->rows > b->rows);
 }
 
+/* The generation whose measurements stand for the device's own where it has none; NULL: nobody's. */
+static const char *alike(const char *family, const ft_device *device)
+{
+    for (int i = 0; i < FT_K_EXPERT_ALIKE_GENERATIONS_COUNT; i++) {
+        const struct ft__k_expert_alike_generations *row = &ft__k_expert_alike_generations[i];
+        if (!strcmp(row->family, family) && !strcmp(row->generation, device->generation)) return row->like;
+    }
+    return NULL;
+}
+
 static const ft_expert *find(const ft_predictor *p, int family, int variant, const ft_device *device,
                              ft_kinship *kinship)
 {
-    const ft_expert *sibling = NULL, *world = NULL;
+    const ft_expert *sibling = NULL, *cousin = NULL, *world = NULL;
     const char *family_name = ft__families[family]->name, *variant_name = ft__families[family]->variant_name(variant);
+    const char *like = alike(family_name, device);
     for (uint32_t i = p->cell[family][variant].first; i < p->cell[family][variant].end; i++) {
         const ft_expert *e = &p->experts[i];
         if (strcmp(e->variant, variant_name) || strcmp(e->family, family_name)) continue;
@@ -235,7 +246,10 @@ static const ft_expert *find(const ft_predictor *p, int family, int variant, con
             world = e;
         else if (!strcmp(e->generation, device->generation))
             sibling = closer(e, sibling, ft__device_balance(device)) ? e : sibling;
+        else if (like && !strcmp(e->generation, like))
+            cousin = closer(e, cousin, ft__device_balance(device)) ? e : cousin;
     }
+    if (!sibling) sibling = cousin;
     *kinship = sibling ? FT_KIN_SIBLING : FT_KIN_WORLD;
     return sibling ? sibling : world;
 }
