@@ -62,6 +62,8 @@ def of_transformers(model: Any) -> dict[str, Any]:
     side = _key(seen, "image_size", "img_size", otherwise=224)
     sides = (side, side) if isinstance(side, int) else tuple(side)[-2:] if isinstance(side, (list, tuple)) else (224, 224)
     picture = made(1, _key(seen, "num_channels", "in_channels", "in_chans", otherwise=3), *sides)
+    if "grid_thw" in wants:
+        return _patches(config, wants)
     given = example_inputs(model, 1, 64, task="forward")
     if main == "pixel_values" or (main != "input_ids" and "pixel_values" in wants and "input_ids" not in wants):
         frames = _key(config, "num_frames", "frames_per_clip")
@@ -85,6 +87,14 @@ def of_transformers(model: Any) -> dict[str, Any]:
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in wants:
         given["decoder_input_ids"] = made(1, 64, whole=True)
     return given
+
+
+def _patches(config: Any, wants: Any) -> dict[str, Any]:
+    """A picture of 16 by 16 patches below each other, as towers take them that read pictures of any size; the grid has values."""
+    side, frames = _key(config, "patch_size", otherwise=14), _key(config, "temporal_patch_size", otherwise=1)
+    wide = _key(config, "in_channels", "in_chans", "num_channels", otherwise=3) * frames * side * side
+    name = "hidden_states" if "hidden_states" in wants else "pixel_values"
+    return {name: made(256, wide), "grid_thw": torch.tensor([[1, 16, 16]], device="cpu")}
 
 
 def _key(config: Any, *names: str, otherwise: Any = None) -> Any:

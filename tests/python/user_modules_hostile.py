@@ -29,7 +29,8 @@ def pictures_of_several_sizes() -> Made:
         lengths = torch.repeat_interleave(grid[:, 1] * grid[:, 2], grid[:, 0])
         ends = F.pad(lengths.cumsum(0, dtype=torch.int32), (1, 0))
         places = torch.cat([torch.arange(int(h * w), device=patches.device) for _, h, w in grid.tolist()])
-        parts = (patches + self.e(places)).split((ends[1:] - ends[:-1]).tolist())
+        starts = F.pad(lengths[:1].cumsum(0)[:-1], (1, 0))  # of nothing: one zero
+        parts = (patches + self.e(places) + starts).split((ends[1:] - ends[:-1]).tolist())
         return torch.cat([self.l(part).softmax(0) for part in parts])
 
     model = module(run, l=nn.Linear(16, 16), e=nn.Embedding(32, 16))

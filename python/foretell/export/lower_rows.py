@@ -292,7 +292,9 @@ def _upsample(low: Lowering, call: Call) -> None:
 @rule("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d")
 def _pad(low: Lowering, call: Call) -> None:
     x = low.now(call.args[0])
-    if x.shape == call.out.shape:  # a border of nothing is still a copy
+    if x.numel == 0:  # a border of nothing but itself
+        low.emit("fill", [], call.out, {"shape": list(call.out.shape) or [1]})
+    elif x.shape == call.out.shape:  # a border of nothing is still a copy
         low.emit("copy", [x], call.out, {"shape": list(call.out.shape) or [1]})
     elif call.out.numel < x.numel:  # negative padding cuts
         low.emit("slice", [x], call.out, {"shape": list(call.out.shape)})
