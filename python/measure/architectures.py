@@ -36,8 +36,8 @@ def build(config: Case, device: str) -> transformers.PreTrainedModel:
     with torch.device(device):
         try:
             return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
-        except ValueError:  # a part of it has none, or its own way: each part takes what it has
-            return kind.from_config(built, dtype=torch.bfloat16)
+        except ValueError:  # it has its own way, or no attention at all
+            return kind.from_config(built, attn_implementation="eager", dtype=torch.bfloat16)
 
 
 def pixels(config: transformers.PretrainedConfig, count: int, height: int, width: int) -> tuple[Inputs, int]:
