@@ -103,9 +103,13 @@ static ft_boost_options boost_for(const ft_family *family, size_t rows, bool cal
         o.trees = ft__k_learning_repeated_trees[again].trees;
         o.depth = ft__k_learning_repeated_trees[again].depth;
     }
-    const struct ft__k_learning_falling_trees *falling = &ft__k_learning_falling_trees;
-    if (family->falls && rows >= (size_t)falling->from)
-        o.trees = falling->trees, o.rate = falling->rate, o.enough = falling->enough;
+    const struct ft__k_learning_falling_boost *falling = &ft__k_learning_falling_boost;
+    for (int i = 0; family->falls && i < FT_K_LEARNING_FALLING_TREES_COUNT; i++) {
+        if (rows < (size_t)ft__k_learning_falling_trees[i].from) break;
+        o.trees = ft__k_learning_falling_trees[i].trees, o.rate = ft__k_learning_falling_trees[i].rate,
+        o.depth = FT_TREE_DEPTH;
+        o.ridge = falling->ridge, o.clip = falling->clip, o.enough = falling->enough, o.steps = falling->steps;
+    }
     const struct ft__k_learning_calibrated_trees *k = &ft__k_learning_calibrated_trees;
     if (!family->falls && calibrated && rows >= (size_t)k->from)
         o.trees = k->trees, o.rate = k->rate, o.clip = k->clip, o.enough = k->enough, o.steps = k->steps;

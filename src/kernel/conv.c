@@ -138,6 +138,8 @@ static const char *const feature_names[] = {
     "filter_height",
     "filter_width",
     "odd_group",
+    "even_c",
+    "even_k",
 };
 _Static_assert((int)(sizeof feature_names / sizeof *feature_names) == (int)FT_CONV_FEATURES, "a name for each");
 

@@ -18,6 +18,8 @@
 #include "kernel/kernel.h"
 #include "kernel/traffic.h"
 
+enum { EVEN_MOST = 256 };
+
 /* Share of a kernel's output that the next one still finds in the last-level cache. */
 static double kept(const ft_device *device, double bytes)
 {
@@ -66,6 +68,15 @@ typedef struct conv {
     ft_gemm_pick main, second;
 } conv;
 
+/* The largest power of two in a number of channels: kernels are written for multiples of 8, 16 ... 256, and which one
+ * the library takes hangs on that as much as on the number itself. */
+static int even(double channels)
+{
+    int power = 1;
+    while (power < EVEN_MOST && fmod(channels, 2 * power) == 0) power *= 2;
+    return power;
+}
+
 static void features(const conv *c, bool matrix, ft_physics *out)
 {
     const ft_conv_layer *l = &c->l;
@@ -94,6 +105,7 @@ static void features(const conv *c, bool matrix, ft_physics *out)
     *f++ = (float)ft__conv_parts(op), *f++ = ft__lg(l->g), *f++ = ft__lg(l->c / l->g), *f++ = (float)l->r,
     *f++ = (float)l->s;
     *f++ = (float)(fmod(l->k / l->g, 8) > 0);
+    *f++ = (float)even(l->c / l->g), *f++ = (float)even(l->k / l->g);
 }
 
 /* Kernels with figures of their own, launches within them: what is left is learned in 16 bits, elsewhere nothing is. */

@@ -286,6 +286,27 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
     assert_true(ms > ft__floor_ms(&stranger, &op) && ms < 1e5);
 }
 
+/* The last two features: the power of two in the channels of a group, read and written. */
+static void trees_see_what_divides_the_channels(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t c, k, groups;
+        float even_c, even_k;
+    } rows[] = {{96, 80, 1, 32, 16}, {1536, 3, 1, 256, 1}, {96, 192, 4, 8, 16}};
+    ft_device h200 = limit_device("h200_sxm");
+    int last = ft__conv_family.feature_count - 1;
+    double theta[FT_MAX_THETA] = {0};
+    for (int j = 0; j < ft__conv_family.parameter_count; j++) theta[j] = ft__conv_family.parameters[j].start;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ft_op op = conv(FT_BF16, FT_PASS_FWD, 8, rows[i].c, 28, rows[i].k, 3);
+        ft_physics ph;
+        op.u.conv.groups = rows[i].groups;
+        ft__conv_family.physics(&h200, &op, theta, true, &ph);
+        assert_true(ph.feature[last - 1] == rows[i].even_c && ph.feature[last] == rows[i].even_k);
+    }
+}
+
 static void tables_are_sound(void **state)
 {
     (void)state;
@@ -317,6 +338,7 @@ int main(void)
         cmocka_unit_test(fewer_lanes_are_better_fed),
         cmocka_unit_test(gradients_are_lent_the_forward_constants_of_their_gpu),
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
+        cmocka_unit_test(trees_see_what_divides_the_channels),
         cmocka_unit_test(tables_are_sound),
     };
     return cmocka_run_group_tests(tests, open_predictor, close_predictor);
