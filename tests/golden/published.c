@@ -22,7 +22,7 @@ static const source sources[] = {
     {"Korthikanti et al. 2022", 0.04, 0.095, 0},
     {"MegaScale paper: Megatron-LM", 0.075, 0.115, 0},
     {"BLOOM", 0.10, 0.10, 0},
-    {"MT-NLG", 0.125, 0.14, 0},
+    {"MT-NLG", 0.12, 0.14, 0},
     {"SimuMax: Megatron-LM", 0.07, 0.24, 0.02},
     {"IBM fms-fsdp", 0.08, 0.165, 0},
     {"Megatron-LM functional tests", 0.115, 0.26, 0.035},
