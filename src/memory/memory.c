@@ -128,7 +128,7 @@ static void page_out(ft_memory *m)
     m->paged_bytes = fmin(fmax(m->reserved_bytes + m->context_bytes - m->capacity_bytes, 0), m->optimizer_bytes);
     m->optimizer_bytes -= m->paged_bytes;
     m->reserved_bytes -= m->paged_bytes;
-    m->peak_bytes = fmin(m->peak_bytes, m->reserved_bytes);
+    m->peak_bytes -= m->paged_bytes;
 }
 
 /* The model's own number of a layer: a backward pass goes through them from the last to the first. -1: the block is

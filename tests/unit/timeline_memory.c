@@ -340,6 +340,9 @@ static void a_verdict_alone_is_the_same_verdict(void **state)
                 assert_int_equal(ft__step_memory(g, &judged, &d, &alone, &err), FT_OK);
                 assert_true(all.verdict == alone.verdict && all.fits == alone.fits);
                 assert_true(all.peak_bytes == alone.peak_bytes && all.chance_fits == alone.chance_fits);
+                const double parts = all.weights_bytes + all.gradients_bytes + all.optimizer_bytes +
+                                     all.activations_bytes + all.temporary_bytes;
+                assert_true(fabs(parts - all.peak_bytes) < 16); /* without what was paged out */
                 found[all.verdict]++;
                 spared += all.reserved_bytes > alone.reserved_bytes || all.reserved_bytes < alone.reserved_bytes;
                 ft__arena_reset(arena);
