@@ -3,7 +3,7 @@
  * The message is formatted into a local buffer first, so that a caller may quote the error it is replacing
  * (`ft__fail(err, code, "loading the predictor: %s", err->message)`): that is how the trail is kept while an
  * error travels up. A message that does not fit is cut between two characters, never inside one, because it
- * ends up in a JSON answer that must stay valid UTF-8.
+ * ends up in a JSON answer that must stay valid UTF-8; what a format such as "%.60s" cut inside of one is left out.
  */
 #include "base/error.h"
 
@@ -11,6 +11,21 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/text.h"
+
+/* Leaves out bytes that are no character: quoted words are cut by bytes. */
+static void keep_characters(char *text)
+{
+    size_t kept = 0, left = strlen(text);
+    for (size_t at = 0, length; left > 0; at += length, left -= length) {
+        const size_t whole = ft__utf8_length(text + at, left);
+        length = whole > 0 ? whole : 1;
+        memmove(text + kept, text + at, whole);
+        kept += whole;
+    }
+    text[kept] = '\0';
+}
 
 /* Copies what fits; a multi-byte character that would be cut is left out whole. */
 static void copy_cut(char *to, size_t room, const char *from)
@@ -37,6 +52,7 @@ __attribute__((format(printf, 6, 0))) static ft_status fill(ft_error *err, ft_st
 
     err->code = code;
     copy_cut(err->message, sizeof err->message, message);
+    keep_characters(err->message);
     copy_cut(err->where, sizeof err->where, place);
     err->line = line > 0 ? line : 0;
     err->column = column > 0 ? column : 0;

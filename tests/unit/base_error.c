@@ -79,6 +79,17 @@ static void a_long_message_is_cut_between_characters(void **state)
     }
 }
 
+/* A quoted word is cut by bytes ("%.60s"): what is left of a character goes with it. */
+static void half_a_character_is_left_out(void **state)
+{
+    (void)state;
+    ft_error err;
+    ft__fail(&err, FT_E_NAME, "unknown \"%.4s\"; %s", "aaa\xCE\xA9", "\xCE\xA9 stays");
+    assert_string_equal(err.message, "unknown \"aaa\"; \xCE\xA9 stays");
+    ft__fail(&err, FT_E_NAME, "%s", "\xA9\xFF\xCE");
+    assert_string_equal(err.message, "");
+}
+
 static void every_status_has_a_name_and_an_exit(void **state)
 {
     (void)state;
@@ -123,6 +134,7 @@ int main(void)
         cmocka_unit_test(nobody_needs_to_listen),
         cmocka_unit_test(an_error_may_quote_the_one_it_replaces),
         cmocka_unit_test(a_long_message_is_cut_between_characters),
+        cmocka_unit_test(half_a_character_is_left_out),
         cmocka_unit_test(every_status_has_a_name_and_an_exit),
         cmocka_unit_test(try_returns_the_first_failure),
     };

@@ -347,6 +347,10 @@ static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, 
     FT_TRY(ft__architecture_open(inner.name, r->where, &o->own, r->err));
     o->has_own = true;
     r->type = &o->own.type;
+    if (ft__architecture_wraps(&o->own))
+        return ft__config_fail(r, FT_E_UNSUPPORTED, "model_type",
+                               "\"%s\" wraps a language model itself; the type of one is expected, as \"%s\"", inner.name,
+                               ft__architecture_text_type(&o->outer));
     return FT_OK;
 }
 
