@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = ["LIMIT", "constant", "followed", "is_known", "on_cpu", "values_mode"]
 
@@ -54,7 +55,7 @@ class _Known(TorchFunctionMode):
         kwargs = kwargs or {}
         numbers = all(isinstance(x, (int, float)) for x in args) and all(not isinstance(x, torch.Tensor) for x in kwargs.values())
         if getattr(func, "__name__", "") in _MADE[:2] and numbers and str(kwargs.get("device") or "cpu") == "cpu":
-            with torch.utils._python_dispatch._disable_current_modes():
+            with _disable_current_modes():
                 real = func(*args, **kwargs)
             if real.numel() <= LIMIT:
                 return torch.tensor(real.tolist(), dtype=real.dtype)
