@@ -151,9 +151,9 @@ static ft_status mla_ok(const ft_op *op, ft_error *err)
     NEED("rope_dim", op->u.mla.rope_dim);
     NEED("nope_dim", op->u.mla.nope_dim);
     NEED("v_dim", op->u.mla.v_dim);
-    double batch = (double)op->u.mla.batch;
-    FT_TRY(volume_ok("the query", batch * (double)op->u.mla.heads * (double)op->u.mla.q_len * 576, err));
-    return volume_ok("the cache", batch * (double)op->u.mla.kv_len * 576, err);
+    double batch = (double)op->u.mla.batch, width = (double)op->u.mla.kv_lora + (double)op->u.mla.rope_dim;
+    FT_TRY(volume_ok("the query", batch * (double)op->u.mla.heads * (double)op->u.mla.q_len * width, err));
+    return volume_ok("the cache", batch * (double)op->u.mla.kv_len * width, err);
 }
 
 static ft_status moe_ok(const ft_op *op, const ft_device *device, ft_error *err)
