@@ -9,7 +9,8 @@ ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in
 {
     ft_op op = {.kind = FT_OP_ELEMENTWISE, .name = name, .dtype = out->dtype, .kv_dtype = out->dtype};
     double numel = ft__tensor_numel(out), bytes = ft__tensor_bytes(out), widest = ft_dtype_bytes(out->dtype);
-    bool halves = !strncmp(name, "swiglu", 6); /* one operand is twice as wide as the other */
+    /* Kernels of a framework's own: one operand may be twice as wide as the other, or a weight per row. */
+    bool own = !strncmp(name, "swiglu", 6) || strstr(name, "_weighed");
     bool mixed = false, cast = !strncmp(name, "cast_", 5), turned = out->strided, straight = !out->strided,
          gaps = false;
     op.u.elementwise.numel = (int64_t)numel;
@@ -24,7 +25,7 @@ ft_op ft__pointwise_kernel(const ft_graph *g, const char *name, const ft_ref *in
             straight |= !t->strided;
         }
         /* A row, a column or a table that every element looks up: the framework leaves its vectorised kernel. */
-        else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_PATTERN_CONTIGUOUS && !halves)
+        else if (ft__tensor_numel(t) > 1 && op.u.elementwise.pattern == FT_PATTERN_CONTIGUOUS && !own)
             op.u.elementwise.pattern = FT_PATTERN_SPREAD;
         if (t->element_bytes <= 4) widest = fmax(widest, t->element_bytes);
         mixed |= t->element_bytes != out->element_bytes && fmin(t->element_bytes, out->element_bytes) >= 2 &&
@@ -150,19 +151,31 @@ void ft__retype(ft_build *b, ft_ref x, ft_dtype dtype, double element_bytes, boo
     }
 }
 
-ft_ref ft__swiglu(ft_build *b, ft_at at, ft_ref both, ft_ref weights)
+/* `op` of x, in x's format, and of a weight per row if there is one. */
+static ft_ref by_row(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref weights, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_POINTWISE, at);
-    ft__node_in(&n, both);
+    ft__node_in(&n, x);
     if (weights != FT_NONE) ft__node_in(&n, weights);
-    ft_tensor t = *ft__tensor_of(b, both);
-    ft_ref out = ft__node_out(b, &n, t.rows, t.cols / 2 > 0 ? t.cols / 2 : 1, t.dtype, t.element_bytes);
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__node_out(b, &n, t.rows, cols > 0 ? cols : 1, t.dtype, t.element_bytes);
     if (out == FT_NONE) return out;
-    const char *op = weights == FT_NONE ? "swiglu" : "swiglu_weighed";
     n.op = ft__pointwise_kernel(b->g, op, n.in, n.in_count, &b->g->tensors[out]);
     ft__emit(b, &n);
     return out;
+}
+
+ft_ref ft__swiglu(ft_build *b, ft_at at, ft_ref both, ft_ref weights)
+{
+    int64_t half = b->status == FT_OK ? ft__tensor_of(b, both)->cols / 2 : 1;
+    return by_row(b, at, weights == FT_NONE ? "swiglu" : "swiglu_weighed", both, weights, half);
+}
+
+ft_ref ft__relu2_weighed(ft_build *b, ft_at at, ft_ref x, ft_ref weights)
+{
+    int64_t cols = b->status == FT_OK ? ft__tensor_of(b, x)->cols : 1;
+    return by_row(b, at, "relu2_weighed", x, weights, cols);
 }
 ft_ref ft__add(ft_build *b, ft_at at, ft_ref x, ft_ref y) { return pointwise(b, at, "add", x, y, false); }
 ft_ref ft__mul(ft_build *b, ft_at at, ft_ref x, ft_ref y) { return pointwise(b, at, "mul", x, y, false); }

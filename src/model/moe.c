@@ -245,10 +245,10 @@ static ft_ref experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_ref in = x;
     bool latent = a->expert_width > 0 && a->expert_width != a->hidden;
     if (latent) in = ft__linear(b, FT_AT(MOE_LATENT), x, a->expert_width, FT_NO_BIAS, FT_WHOLE);
-    ft_ref y = m->engine                                       ? engine_experts(m, in)
-               : m->stack->grouped_experts && !a->expert_plain ? ft__megatron_experts(m, in, weights)
-               : a->expert_loop                                ? ft__sliced_experts(m, in, weights)
-                                                               : ft__sorted_experts(m, in, weights, FT_NONE, FT_NONE);
+    ft_ref y = m->engine                   ? engine_experts(m, in)
+               : m->stack->grouped_experts ? ft__megatron_experts(m, in, weights)
+               : a->expert_loop            ? ft__sliced_experts(m, in, weights)
+                                           : ft__sorted_experts(m, in, weights, FT_NONE, FT_NONE);
     if (latent && a->expert_latent_norm) y = ft__part_norm(m, FT_AT(MOE_LATENT), y, a->norm, false);
     if (latent) y = ft__linear(b, FT_AT(MOE_LATENT), y, a->hidden, FT_NO_BIAS, FT_WHOLE);
     if (a->shared_ffn <= 0) return y;

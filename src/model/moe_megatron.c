@@ -9,8 +9,13 @@
  * bias to be weighed and added expert by expert (experts.py, TEGroupedMLP._apply_bias: t + b * p for every expert, then
  * cat). The first product adds its own.
  *
+ * Experts without a gate (Nemotron 3's squared ReLU) have a kernel for activation and weight too
+ * (fused_weighted_squared_relu.py; Megatron-Bridge's recipes turn it on, NeMo AutoModel compiles the same); other
+ * activations are weighed by a kernel of their own.
+ *
  * What an all-to-all's receiver has to sort is the layout's (layout/cut_rows.c). */
 #include <math.h>
+#include <string.h>
 
 #include "graph/emit.h"
 #include "model/moe.h"
@@ -70,6 +75,18 @@ static ft_ref weighed_bias(ft_maker *m, ft_ref y, ft_ref each)
     return ft__copy(b, FT_AT(MOE_BIAS), y, rows, a->hidden);
 }
 
+/* What experts make of their first product, times each row's weight. */
+static ft_ref weighed_activation(ft_maker *m, ft_ref both, ft_ref each)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (!a->expert_plain) return ft__swiglu(b, FT_AT(MOE_ACT), a->expert_bias ? clamped(m, both) : both, each);
+    if (m->stack->fused_activations && !strcmp(a->activation, "relu2"))
+        return ft__relu2_weighed(b, FT_AT(MOE_ACT), both, each);
+    ft_ref y = ft__mul(b, FT_AT(MOE_WEIGH), ft__part_activation(m, FT_AT(MOE_ACT), a->activation, both), each);
+    return ft__cast(b, FT_AT(MOE_WEIGH), y, ft__tensor_of(b, both)->dtype);
+}
+
 ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)
 {
     ft_build *b = &m->b;
@@ -77,9 +94,10 @@ ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights)
     int64_t tokens = ft__tensor_of(b, x)->rows, routed = tokens * a->topk;
     map_rows(m, tokens);
     ft_ref h = ft__permute(b, FT_AT(MOE_DISPATCH), x, routed);
-    ft_ref both = ft__grouped_product(m, FT_AT(MOE_GATE_UP), h, 2 * a->moe_ffn, a->expert_bias, FT_NONE);
+    int64_t wide = (a->expert_plain ? 1 : 2) * a->moe_ffn;
+    ft_ref both = ft__grouped_product(m, FT_AT(MOE_GATE_UP), h, wide, a->expert_bias, FT_NONE);
     ft_ref each = ft__view(b, weights, routed, 1, false);
-    h = ft__swiglu(b, FT_AT(MOE_ACT), a->expert_bias ? clamped(m, both) : both, each);
+    h = weighed_activation(m, both, each);
     ft_ref y = ft__grouped_product(m, FT_AT(MOE_DOWN), h, ft__tensor_of(b, x)->cols, false, FT_NONE);
     if (a->expert_bias) y = weighed_bias(m, y, each);
     return ft__permute(b, FT_AT(MOE_COMBINE), y, tokens);

@@ -223,6 +223,28 @@ static void arrivals_are_sorted(void **state)
     ft__arena_free(arena);
 }
 
+/* Experts without a gate run by the same kernels: their activation multiplies the weight in, nothing is masked. */
+static void plain_experts_are_weighed_in_place(void **state)
+{
+    (void)state;
+    ft_arena *arena = ft__arena_new(0);
+    ft_arch a = open_model("nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16");
+    ft_workload w = train_work(1, 1024);
+    ft_parallel p = layout_of(1, 1, 1, 1, 1);
+    const ft_graph *g = rank(&a, &w, &p, arena);
+    double experts = launched(g, "moe.gate_up", FT_FORWARD, NULL);
+    assert_true(experts > 0 && launched(g, "moe.act", FT_FORWARD, NULL) == experts);
+    assert_true(launched(g, "moe.weigh", FT_FORWARD, NULL) == 0);
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (called(n, "moe.act", FT_FORWARD)) assert_string_equal(n->op.name, "relu2_weighed");
+        assert_false(!strncmp(n->name, "moe.", 4) && !strcmp(n->op.name, "masked_fill"));
+        assert_false(!strcmp(n->name, "moe.down") && n->op.dtype == FT_FP32); /* weights are, rows are not */
+    }
+    ft__arch_release(&a);
+    ft__arena_free(arena);
+}
+
 /* -- recomputation ----------------------------------------------------------------------------- */
 
 /* Forward tensors of so many columns that a gradient reads. */
@@ -322,6 +344,7 @@ int main(void)
         cmocka_unit_test(routers_are_a_product_and_a_kernel),
         cmocka_unit_test(clamps_and_biases_are_pytorchs),
         cmocka_unit_test(arrivals_are_sorted),
+        cmocka_unit_test(plain_experts_are_weighed_in_place),
         cmocka_unit_test(hosts_wait_for_counts),
         cmocka_unit_test(modules_run_again),
         cmocka_unit_test(what_runs_again_is_dropped),
