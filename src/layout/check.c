@@ -120,7 +120,7 @@ static ft_status check_pipeline(const ft_parallel *p, const ft_divisible *m, ft_
                            "\"vpp\" %lld needs the schedule \"interleaved\"; \"%s\" has %s per stage",
                            (long long)p->vpp, ft__schedule_name(p->schedule),
                            ft__schedule_folds(p->schedule) ? "two chunks" : "one chunk");
-    return check_chunks(p, m->layers, err);
+    return m->uneven ? FT_OK : check_chunks(p, m->layers, err);
 }
 
 static ft_status check_heads(const ft_parallel *p, const ft_divisible *m, const char *near, ft_error *err)

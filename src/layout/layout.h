@@ -88,6 +88,7 @@ typedef struct ft_divisible {
     bool cuttable; /* its products are marked: a decoder-only or BERT-like stack */
     bool in_a_row; /* one row of layers leads from end to end: a pipeline can share it out */
     bool latent;   /* its cache is shared by all heads */
+    bool uneven;   /* its stack deals any number of layers out to chunks */
     bool training;
 } ft_divisible;
 /* Degrees that cannot be, each with the nearest that can. */

@@ -81,8 +81,7 @@ static ft_ref weighed_activation(ft_maker *m, ft_ref both, ft_ref each)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (!a->expert_plain) return ft__swiglu(b, FT_AT(MOE_ACT), a->expert_bias ? clamped(m, both) : both, each);
-    if (m->stack->fused_activations && !strcmp(a->activation, "relu2"))
-        return ft__relu2_weighed(b, FT_AT(MOE_ACT), both, each);
+    if (!strcmp(a->activation, "relu2")) return ft__relu2_weighed(b, FT_AT(MOE_ACT), both, each);
     ft_ref y = ft__mul(b, FT_AT(MOE_WEIGH), ft__part_activation(m, FT_AT(MOE_ACT), a->activation, both), each);
     return ft__cast(b, FT_AT(MOE_WEIGH), y, ft__tensor_of(b, both)->dtype);
 }

@@ -73,6 +73,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
     X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
+    X(uneven_chunks, "chunks of an interleaved pipeline may differ by a layer")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
     X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")
 /* X(name, enum, words, what it says) */
@@ -93,18 +94,18 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                       \
       "whose cross-entropy over tensor ranks, where parameters are whole")
 /* X(name, least, most, what it says) */
-#define FT_STACK_NUMBERS(X)                                                                                    \
-    X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                            \
-    X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                           \
-    X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                     \
-    X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it") \
-    X(softmax_heads, 0, 64,                                                                                    \
+#define FT_STACK_NUMBERS(X)                                                                                       \
+    X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                               \
+    X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                              \
+    X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                        \
+    X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it")    \
+    X(softmax_heads, 0, 64,                                                                                       \
       "what heads of a micro-batch on a rank must be a multiple of for the fused softmax, which else is not one") \
-    X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                \
-    X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                     \
-    X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                            \
-    X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                     \
-    X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")  \
+    X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                   \
+    X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                        \
+    X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                               \
+    X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
+    X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {
@@ -116,7 +117,8 @@ typedef struct ft_stack {
     ft_compile_scope compile_scope;
     char cp_kind[16]; /* how context ranks exchange keys: a word of layout.h */
     bool master_weights;
-    int zero; /* over more than one data rank */
+    int zero;           /* over more than one data rank */
+    bool dispatch_once; /* a token travels once to a rank and a node with several of its experts */
 #define X_FLAG(name, help) bool name;
 #define X_WORD(name, type, a, b, c, help) type name;
 #define X_NUMBER(name, low, high, help) double name;
@@ -143,10 +145,10 @@ const ft_trait *ft__stack_traits(size_t *count);
 typedef enum ft_stack_role {
     FT_STACK_FOR_WRITTEN_OUT_SHARDED, /* execution fused around attention that is written out, without sp, zero 1 */
     FT_STACK_FOR_WRITTEN_OUT,         /* the same without zero 1 */
-    FT_STACK_FOR_FUSED,       /* execution fused */
-    FT_STACK_FOR_MASTERS,     /* master_weights */
-    FT_STACK_FOR_SHARDS,      /* zero 2 or 3 */
-    FT_STACK_FOR_REPLICAS,    /* several data ranks */
+    FT_STACK_FOR_FUSED,               /* execution fused */
+    FT_STACK_FOR_MASTERS,             /* master_weights */
+    FT_STACK_FOR_SHARDS,              /* zero 2 or 3 */
+    FT_STACK_FOR_REPLICAS,            /* several data ranks */
     FT_STACK_FOR_ONE,
     FT_STACK_ROLES
 } ft_stack_role;

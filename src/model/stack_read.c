@@ -112,12 +112,14 @@ static ft_status read_executions(const json_t *said, const char *where, ft_stack
 
 static ft_status read_defaults(const json_t *object, const char *where, ft_stack *out, ft_error *err)
 {
-    static const char *const keys[] = {"execution", "attention", "compile_scope", "cp_kind", "master_weights", "zero"};
+    static const char *const keys[] = {"execution",       "attention",      "compile_scope", "cp_kind",
+                                       "expert_dispatch", "master_weights", "zero"};
     static const char *const scopes[] = {"auto", "model", "layers"};
     static const char *const kinds[] = {"ring", "ulysses", "gather", "pytorch"};
+    static const char *const dispatches[] = {"copies", "once"};
     const json_t *said = json_object_get(object, "defaults");
     char at[256];
-    int attention = (int)out->attention, scope = (int)out->compile_scope, kind = -1;
+    int attention = (int)out->attention, scope = (int)out->compile_scope, kind = -1, dispatch = out->dispatch_once;
     int64_t zero = out->zero;
     if (!said) return FT_OK;
     path(at, where, "defaults");
@@ -128,12 +130,14 @@ static ft_status read_defaults(const json_t *object, const char *where, ft_stack
     FT_TRY(read_word(said, "attention", ft__attention_words, COUNT(ft__attention_words), at, &attention, err));
     FT_TRY(read_word(said, "compile_scope", scopes, COUNT(scopes), at, &scope, err));
     FT_TRY(read_word(said, "cp_kind", kinds, COUNT(kinds), at, &kind, err));
+    FT_TRY(read_word(said, "expert_dispatch", dispatches, COUNT(dispatches), at, &dispatch, err));
     FT_TRY(ft__json_bool(said, "master_weights", FT_OPTIONAL, &out->master_weights, at, err));
     FT_TRY(ft__json_whole(said, "zero", FT_OPTIONAL, 0, 3, &zero, at, err));
     out->attention = (ft_attention_kind)attention;
     out->compile_scope = (ft_compile_scope)scope;
     if (kind >= 0) snprintf(out->cp_kind, sizeof out->cp_kind, "%s", kinds[kind]);
     out->zero = (int)zero;
+    out->dispatch_once = dispatch == 1;
     return FT_OK;
 }
 

@@ -49,6 +49,7 @@ ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
                           .cuttable = cuttable,
                           .in_a_row = cuttable || arch->design == FT_VIT || arch->design == FT_STATE_SPACE,
                           .latent = arch->kv_lora > 0,
+                          .uneven = ft__stack(work)->uneven_chunks,
                           .training = work->task == FT_TRAIN};
 }
 

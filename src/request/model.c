@@ -205,6 +205,7 @@ static void settle_layout(const ft_said *said, ft_model_request *out)
     take_for_sharded(said, out);
     if (!stack || out->work.task != FT_TRAIN) return;
     if (p->dp * p->cp > 1 && !ft__given(said, FT_KEY_ID_ZERO)) p->zero = stack->zero;
+    if (!ft__given(said, FT_KEY_ID_EXPERT_DISPATCH)) p->dispatch_once = stack->dispatch_once;
     if (ft__given(said, FT_KEY_ID_CP_KIND) || ft__given(said, FT_KEY_ID_ULYSSES)) return;
     for (int k = 0; k < FT_CONTEXT_COUNT; k++)
         if (!strcmp(stack->cp_kind, ft__context_name((ft_context_kind)k))) p->context = (ft_context_kind)k;

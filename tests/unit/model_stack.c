@@ -104,7 +104,7 @@ static void what_is_no_stack_is_refused(void **state)
 {
     (void)state;
     refused("\"megatron2021\"", FT_E_NAME, "stack", "did you mean \"megatron_2021\"?");
-    refused("\"zzz\"", FT_E_NAME, "stack", "expected ddp, deepspeed, ");
+    refused("\"zzz\"", FT_E_NAME, "stack", "expected automodel, ddp, deepspeed, ");
     refused("3", FT_E_TYPE, "stack", "must be a name, a file or an object");
     refused("\"/nowhere/at/all.json\"", FT_E_FILE, "/nowhere/at/all.json", "");
     refused("{}", FT_E_MISSING, "stack.base", "needs \"base\"");

@@ -57,6 +57,7 @@ static const turn turns[] = {
     {"broadcasts_updates", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
+    {"uneven_chunks", "pytorch", "true", "gpt2", FT_BF16, 1, 5, 1, 0, 10, REFUSED, -1},
     {"model_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
     {"most_zero", "pytorch", "2", "gpt2", FT_BF16, 1, 1, 8, 3, 1, REFUSED, 1},
     {"sharding", "megatron", "\"parameters\"", "gpt3-6.7b", FT_BF16, 1, 1, 64, 3, 1, STEP, 1},
@@ -129,7 +130,9 @@ static double figure_of(const turn *t, bool turned)
         (ft_tier){.fabric = FT_INFINIBAND, .gbps = 50, .efficiency = 0.9, .gpus = 512, .oversubscription = 1};
     r.cluster.tier[0].switched = r.cluster.tier[1].switched = true;
     ft_error err;
-    double refused = ft__stack_check(&r.work, t->zero, t->tp > 1, r.parallel.sp, &err) != FT_OK;
+    ft_divisible model = ft__ranks_model(&r.arch, &r.work);
+    double refused = ft__stack_check(&r.work, t->zero, t->tp > 1, r.parallel.sp, &err) != FT_OK ||
+                     ft__parallel_check(&r.parallel, &model, &err) != FT_OK;
     forecast_sound(&r);
     double launches = 0;
     for (int32_t i = 0; i < r.step.kernel_count; i++) launches += r.step.kernels[i].times;
@@ -173,7 +176,8 @@ static void what_a_layout_chooses_between_builds_alike(void **state)
 {
     (void)state;
     static const ft_stack_role roles[] = {FT_STACK_FOR_ONE, FT_STACK_FOR_REPLICAS, FT_STACK_FOR_SHARDS};
-    static const char *const of_layouts[] = {"most_zero", "sharding", "overlap_gradients", "prepares_kbit", "sums_whole"};
+    static const char *const of_layouts[] = {"most_zero", "sharding", "overlap_gradients", "prepares_kbit",
+                                             "sums_whole"};
     size_t count;
     const ft_trait *traits = ft__stack_traits(&count);
     const char *one = (const char *)ft__default_stacks[FT_STACK_FOR_ONE];
