@@ -236,7 +236,7 @@ typedef struct ft_arch {
     ft_routing routing;
     bool router_renormalised; /* weights of the chosen are divided by their sum: mixtral, qwen3_moe */
     bool router_wide;         /* and stay in fp32, as what the experts make becomes: mixtral, hunyuan_v1_moe */
-    int64_t expert_groups;
+    int64_t expert_groups, picked_groups; /* a token picks its experts in so many of the groups; 0: in all */
     /* multi-head latent attention */
     int64_t q_lora, kv_lora, nope_dim, rope_dim, v_dim;
     /* images and sound */

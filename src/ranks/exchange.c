@@ -40,11 +40,14 @@ ft_workload ft__ranks_workload(const ft_ranks *r)
 ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
 {
     bool cuttable = arch->design == FT_DECODER_ONLY || arch->design == FT_ENCODER_ONLY;
+    bool limited = arch->picked_groups > 0 && arch->picked_groups < arch->expert_groups;
     return (ft_divisible){.layers = arch->layers,
                           .heads = arch->heads,
                           .kv_heads = arch->kv_lora > 0 ? arch->heads : arch->kv_heads,
                           .experts = ft__routes_tokens(arch, work) ? arch->experts : 0,
                           .topk = arch->topk,
+                          .groups = limited ? arch->expert_groups : 1,
+                          .picked_groups = limited ? arch->picked_groups : 1,
                           .seq = work->seq,
                           .cuttable = cuttable,
                           .in_a_row = cuttable || arch->design == FT_VIT || arch->design == FT_STATE_SPACE,
