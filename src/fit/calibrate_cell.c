@@ -97,6 +97,17 @@ static void weigh(const work *w, int without, bool refit, const ft_frame *f, bod
     b->bias += sum / (n + 2);
 }
 
+/* What the predictor's trees say. */
+static double shared_sum(const ft_predictor *p, const ft_expert *e, const uint32_t *keys, size_t width)
+{
+    uint32_t key[FT_MAX_FEATURES] = {0};
+    uint8_t rank[FT_MAX_FEATURES];
+    if (!e->tree_count) return 0;
+    memcpy(key, keys, width * sizeof *key);
+    ft__forest_ranks(&p->trees, e->tree_first, key, rank);
+    return ft__forest_sum(&p->trees, e->tree_first, e->tree_count, rank);
+}
+
 /* The body fitted without one fold, and all points under it. */
 static ft_status stand(const work *w, int without, bool refit, body *b, ft_frame *f, ft_error *err)
 {
@@ -112,8 +123,7 @@ static ft_status stand(const work *w, int without, bool refit, body *b, ft_frame
         for (size_t k = 0; k < width; k++) f->key[i * width + k] = ft__feature_key(ph.feature[k]);
         f->left[i] = log(row->ms / ms);
         f->weight[i] = row->weight;
-        w->shared[i] =
-            w->base ? ft__trees_sum(c->base->trees + w->base->tree_first, w->base->tree_count, f->key + i * width) : 0;
+        w->shared[i] = w->base ? shared_sum(c->base, w->base, f->key + i * width, width) : 0;
     }
     weigh(w, without, refit, f, b);
     for (size_t i = 0; i < f->count; i++) f->left[i] -= b->bias + b->weight * w->shared[i];
@@ -225,7 +235,7 @@ static ft_status join_trees(const work *w, const body *b, const ft_rest *r, ft_e
     c->trees = malloc((shared + (size_t)r->tree_count + 1) * sizeof *c->trees);
     if (!c->trees) return ft__no_memory(err);
     for (size_t t = 0; t < shared; t++) {
-        c->trees[t] = c->base->trees[w->base->tree_first + t];
+        ft__forest_tree(&c->base->trees, w->base->tree_first + t, &c->trees[t]);
         ft__tree_scale(&c->trees[t], b->weight);
     }
     if (r->tree_count) memcpy(c->trees + shared, r->trees, (size_t)r->tree_count * sizeof *c->trees);

@@ -14,6 +14,7 @@
 #include "fit/baseline.h"
 #include "fit/cell.h"
 #include "fit/learning_constants.h"
+#include "fit/tidy.h"
 
 void ft__accuracy_free(ft_accuracy_table *t)
 {
@@ -238,6 +239,16 @@ static void describe(const fitting *f, const ft_accuracy_table *accuracy, ft_tex
     ft__text_add(meta, "\n");
 }
 
+/* One forest behind those that are laid out. */
+static uint32_t lay_trees(const ft_tree *trees, uint32_t count, ft_tree *all, size_t *laid)
+{
+    size_t first = *laid;
+    if (count) memcpy(all + first, trees, count * sizeof *all);
+    ft__trees_tidy(all + first, count);
+    *laid += count;
+    return (uint32_t)first;
+}
+
 /* Experts and trees of all cells, one after the other. */
 static ft_status lay_out(fitting *f, const ft_accuracy_table *accuracy, void **file, size_t *length, ft_error *err)
 {
@@ -257,18 +268,12 @@ static ft_status lay_out(fitting *f, const ft_accuracy_table *accuracy, void **f
         ft_cell *cell = &f->cells[c];
         for (int g = 0; g < cell->gpu_count; g++) {
             ft_cell_gpu *cg = &cell->gpus[g];
-            cg->expert.tree_first = (uint32_t)nt;
-            memcpy(t + nt, cg->trees, cg->expert.tree_count * sizeof *t);
-            nt += cg->expert.tree_count;
-            cg->expert.sigma_first = (uint32_t)nt;
-            memcpy(t + nt, cg->sigma, cg->expert.sigma_count * sizeof *t);
-            nt += cg->expert.sigma_count;
+            cg->expert.tree_first = lay_trees(cg->trees, cg->expert.tree_count, t, &nt);
+            cg->expert.sigma_first = lay_trees(cg->sigma, cg->expert.sigma_count, t, &nt);
             e[ne++] = cg->expert;
             ft__baseline_linear(cell, cg, &e[ne++]);
         }
-        cell->world.tree_first = (uint32_t)nt;
-        memcpy(t + nt, cell->world_trees, cell->world.tree_count * sizeof *t);
-        nt += cell->world.tree_count;
+        cell->world.tree_first = lay_trees(cell->world_trees, cell->world.tree_count, t, &nt);
         e[ne++] = cell->world;
         ft__baseline_linear(cell, NULL, &e[ne++]);
     }

@@ -192,7 +192,7 @@ ft_status ft__predictor_calibrate(ft_predictor *p, const char *path, ft_error *e
                         "made on another predictor than this one: make it again from its measurements with `foretell "
                         "fit --calibrate`, or give the predictor it was made on with --predictor");
     for (size_t i = 0; s == FT_OK && i < c->expert_count; i++)
-        if (ft__inherited(&c->experts[i]) && !ft__expert_sound(&c->experts[i].expert, p->tree_count))
+        if (ft__inherited(&c->experts[i]) && !ft__expert_sound(&c->experts[i].expert, p->trees.count))
             s = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "damaged: record %zu names trees that are not there", i);
     if (s != FT_OK) {
         ft__calibration_close(c);

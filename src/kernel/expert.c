@@ -134,22 +134,45 @@ static bool find_physics(asked_op *a)
     return true;
 }
 
+/* What an expert's trees say of one case: those of a calibration, or of the predictor. */
+typedef struct asked_trees {
+    const ft_tree *calibrated; /* NULL: the predictor's */
+    const ft_forests *forests;
+    uint32_t key[FT_MAX_FEATURES];
+    uint8_t rank[FT_MAX_FEATURES];
+} asked_trees;
+
+static void ask_trees(const asked_op *a, const ft_calibrated *measured, asked_trees *out)
+{
+    const ft_expert *e = a->expert;
+    out->forests = &a->p->trees;
+    out->calibrated = measured && !ft__inherited(measured) ? a->p->calibration->trees : NULL;
+    memset(out->key, 0, sizeof out->key);
+    for (int i = 0; i < a->family->feature_count; i++) out->key[i] = ft__feature_key(a->ph.feature[i]);
+    if (!out->calibrated && (e->tree_count || e->sigma_count))
+        ft__forest_ranks(out->forests, e->sigma_count ? e->sigma_first : e->tree_first, out->key, out->rank);
+}
+
+static double sum_of(const asked_trees *t, uint32_t first, uint32_t count)
+{
+    if (t->calibrated) return ft__trees_sum(t->calibrated + first, count, t->key);
+    return ft__forest_sum(t->forests, first, count, t->rank);
+}
+
 /* What the expert learned: how far physics is off, as a logarithm, and how wide errors lie about that. */
 static void correct(const asked_op *a, double *correction, double *scale)
 {
     const ft_expert *expert = a->expert;
     const ft_calibrated *measured = ft__calibrated_of(a->p, expert);
-    const ft_tree *trees = measured && !ft__inherited(measured) ? a->p->calibration->trees : a->p->trees;
-    uint32_t key[FT_MAX_FEATURES] = {0};
-    for (int i = 0; i < a->family->feature_count; i++) key[i] = ft__feature_key(a->ph.feature[i]);
+    asked_trees trees;
+    ask_trees(a, measured, &trees);
     *correction = a->untaught || a->own ? 0 : (double)expert->bias[a->kinship];
     if (expert->weight[a->kinship] > 0 && !a->untaught && !a->lent && !a->own)
-        *correction += (double)expert->weight[a->kinship] *
-                       ft__trees_sum(trees + expert->tree_first, expert->tree_count, key);
+        *correction += (double)expert->weight[a->kinship] * sum_of(&trees, expert->tree_first, expert->tree_count);
     if (!a->own && measured && measured->process.blocks)
         *correction += ft__process_mean(&measured->process, a->p->calibration->values, a->ph.feature);
     double log_scale = (double)expert->sigma_base;
-    if (expert->sigma_count) log_scale += ft__trees_sum(trees + expert->sigma_first, expert->sigma_count, key);
+    if (expert->sigma_count) log_scale += sum_of(&trees, expert->sigma_first, expert->sigma_count);
     /* Wider where the operator lies outside of what was measured. */
     double stretch = a->own ? 0 : ft__expert_stretch(expert, a->ph.feature, a->family->feature_count);
     *scale = exp(clamp(log_scale, -12, 6)) * (1 + fmin(stretch, FT_K_EXPERT_MOST_STRETCH));

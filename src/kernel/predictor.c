@@ -1,9 +1,8 @@
-/* Reading, writing and asking a predictor file.
+/* Reading and asking a predictor file.
  *
- * The file is used in place: header, experts, trees, then the JSON that says what it was fitted from. All numbers are
- * little-endian, the layout is that of the structs in predictor.h (fixed-width members, no padding that matters), and a
- * checksum over everything behind the header makes flipped bytes an error instead of a wrong forecast. Every index is
- * checked once on reading, so that forecasting needs no checks. */
+ * The file is used in place (predictor_file.h has its layout), and a checksum over everything behind the header makes
+ * flipped bytes an error instead of a wrong forecast. Every index is checked once on reading, so that forecasting needs
+ * no checks. */
 #include "kernel/predictor.h"
 
 #include <math.h>
@@ -11,30 +10,13 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/untraced.h"
 #include "kernel/calibration.h"
 #include "kernel/embedded_predictor.h"
 #include "kernel/expert_constants.h"
 #include "kernel/predictor_check.h"
+#include "kernel/predictor_file.h"
 
 const double ft__quantile_levels[FT_QUANTILES] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99};
-
-typedef struct file_header {
-    char magic[8];
-    uint32_t version, header_bytes;
-    uint64_t checksum; /* of everything behind the header */
-    uint64_t length;   /* of the file */
-    uint32_t expert_count, expert_bytes;
-    uint32_t tree_count, tree_bytes;
-    uint64_t meta_length;
-    uint64_t reserved;
-} file_header;
-
-_Static_assert(sizeof(file_header) == 64, "the header is one cache line");
-_Static_assert(sizeof(ft_tree) == 96, "trees are laid out without padding");
-_Static_assert(sizeof(ft_expert) % 8 == 0, "experts stay aligned");
-
-static const char magic[8] = {'F', 'O', 'R', 'E', 'T', 'E', 'L', 'L'};
 
 /* Cells of families or variants this program does not know keep an empty range. Records of one cell stand together as
  * `fit` writes them; in a file made otherwise the range just holds others in between. */
@@ -51,87 +33,99 @@ void ft__predictor_index(ft_predictor *p)
     }
 }
 
+static ft_status check_header(const ft_predictor_header *h, size_t length, const char *where, ft_error *err)
+{
+    if (memcmp(h->magic, FT_PREDICTOR_MAGIC, sizeof h->magic))
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "not a predictor file (made by `foretell fit`)");
+    if (h->version != FT_PREDICTOR_VERSION)
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0,
+                           "predictor version %u, this program reads version %d: fit it again with `foretell fit`",
+                           h->version, FT_PREDICTOR_VERSION);
+    if (h->length != length)
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "truncated or extended: %zu bytes, its header says %llu",
+                           length, (unsigned long long)h->length);
+    if (h->header_bytes != sizeof *h || h->expert_bytes != sizeof(ft_expert) ||
+        h->tree_bytes != sizeof(ft_leaves) + sizeof(ft_tests))
+        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: record sizes do not match this version");
+    return FT_OK;
+}
+
+/* Where everything stands; NULL: the counts do not add up to the length. */
+static const unsigned char *lay_over(const ft_predictor_header *h, const unsigned char *at, ft_predictor *out)
+{
+    const struct {
+        uint64_t count, bytes;
+    } parts[] = {{h->tree_count, sizeof(ft_leaves)},
+                 {h->tree_count, sizeof(ft_tests)},
+                 {h->expert_count, sizeof(ft_expert)},
+                 {h->table_count, sizeof(ft_cut_table)},
+                 {h->cut_count, sizeof(uint32_t)}};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    const void *part[PARTS];
+    uint64_t need = sizeof *h;
+    for (int i = 0; i < PARTS; i++) {
+        part[i] = at + (need <= h->length ? need : 0);
+        need += parts[i].count * parts[i].bytes; /* 32-bit counts of small records: no overflow */
+    }
+    if (need > h->length || h->meta_length != h->length - need) return NULL;
+    out->trees = (ft_forests){.leaves = part[0],
+                              .tests = part[1],
+                              .tables = part[3],
+                              .cuts = part[4],
+                              .count = h->tree_count,
+                              .table_count = h->table_count,
+                              .cut_count = h->cut_count};
+    out->experts = part[2];
+    out->expert_count = h->expert_count;
+    out->meta = (const char *)at + need;
+    out->meta_length = (size_t)h->meta_length;
+    out->identity = h->checksum;
+    return at;
+}
+
+static ft_status check_forests(const ft_predictor *p, const char *where, ft_error *err)
+{
+    for (size_t i = 0; i < p->trees.table_count; i++)
+        if (!ft__cut_table_sound(&p->trees, i))
+            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: table %zu of cuts is impossible", i);
+    for (size_t i = 0; i < p->trees.count; i++)
+        if (!ft__tests_sound(&p->trees, i))
+            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: tree %zu is impossible", i);
+    for (size_t i = 0; i < p->expert_count; i++)
+        if (!ft__forest_of_one_table(&p->trees, &p->experts[i]))
+            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: trees of record %zu have several tables", i);
+    return FT_OK;
+}
+
 static ft_status read_records(const void *data, size_t length, const char *where, bool trusted, ft_predictor *out,
                               ft_error *err)
 {
     const unsigned char *at = data;
-    file_header h;
+    ft_predictor_header h;
     memset(out, 0, sizeof *out);
     if (length < sizeof h)
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "not a predictor: %zu bytes are less than its header",
                            length);
     memcpy(&h, at, sizeof h);
-    if (memcmp(h.magic, magic, sizeof magic))
-        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "not a predictor file (made by `foretell fit`)");
-    if (h.version != FT_PREDICTOR_VERSION)
-        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0,
-                           "predictor version %u, this program reads version %d: fit it again with `foretell fit`",
-                           h.version, FT_PREDICTOR_VERSION);
-    if (h.length != length)
-        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "truncated or extended: %zu bytes, its header says %llu",
-                           length, (unsigned long long)h.length);
-    if (h.reserved || h.header_bytes != sizeof h || h.expert_bytes != sizeof(ft_expert) ||
-        h.tree_bytes != sizeof(ft_tree))
-        return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: record sizes do not match this version");
-    uint64_t need = sizeof h + (uint64_t)h.expert_count * sizeof(ft_expert) + (uint64_t)h.tree_count * sizeof(ft_tree);
-    if (need > length || h.meta_length != length - need)
+    FT_TRY(check_header(&h, length, where, err));
+    if (!lay_over(&h, at, out))
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: counts do not add up to the length");
     if (!trusted && ft__records_checksum(at + sizeof h, length - sizeof h) != h.checksum)
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "checksum mismatch: the file is damaged");
-    out->experts = (const ft_expert *)(const void *)(at + sizeof h);
-    out->expert_count = h.expert_count;
-    out->trees = (const ft_tree *)(const void *)(at + sizeof h + (size_t)h.expert_count * sizeof(ft_expert));
-    out->tree_count = h.tree_count;
-    out->meta = (const char *)(at + need);
-    out->meta_length = (size_t)h.meta_length;
-    out->identity = h.checksum;
     for (size_t i = 0; i < out->expert_count; i++)
-        if (!ft__expert_sound(&out->experts[i], out->tree_count))
+        if (!ft__expert_sound(&out->experts[i], out->trees.count))
             return ft__fail_at(
                 err, FT_E_FORMAT, where, 0, 0,
                 "damaged, or made for other models than this program's: record %zu holds impossible figures; "
                 "fit it again with `foretell fit`",
                 i);
     ft__predictor_index(out);
-    if (trusted) return FT_OK;
-    for (size_t i = 0; i < out->tree_count; i++) {
-        if (!ft__tree_sound(&out->trees[i]))
-            return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: tree %zu is impossible", i);
-    }
-    return FT_OK;
+    return trusted ? FT_OK : check_forests(out, where, err);
 }
 
 ft_status ft__predictor_read(const void *data, size_t length, const char *where, ft_predictor *out, ft_error *err)
 {
     return read_records(data, length, where, false, out, err);
-}
-
-ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, const ft_tree *trees, size_t tree_count,
-                              const char *meta, void **out, size_t *length, ft_error *err)
-{
-    size_t meta_length = strlen(meta);
-    size_t total = sizeof(file_header) + expert_count * sizeof *experts + tree_count * sizeof *trees + meta_length;
-    unsigned char *at = calloc(1, total);
-    if (!at) return ft__fail(err, FT_E_MEMORY, "out of memory writing a predictor of %zu bytes", total);
-    file_header h = {.version = FT_PREDICTOR_VERSION,
-                     .header_bytes = sizeof h,
-                     .length = total,
-                     .expert_count = (uint32_t)expert_count,
-                     .expert_bytes = sizeof *experts,
-                     .tree_count = (uint32_t)tree_count,
-                     .tree_bytes = sizeof *trees,
-                     .meta_length = meta_length};
-    unsigned char *to = at + sizeof h;
-    memcpy(h.magic, magic, sizeof magic);
-    if (expert_count) memcpy(to, experts, expert_count * sizeof *experts);
-    to += expert_count * sizeof *experts;
-    if (tree_count) memcpy(to, trees, tree_count * sizeof *trees);
-    memcpy(to + tree_count * sizeof *trees, meta, meta_length);
-    h.checksum = ft__records_checksum(at + sizeof h, total - sizeof h);
-    memcpy(at, &h, sizeof h);
-    *out = at;
-    *length = total;
-    return FT_OK;
 }
 
 static bool is_file(const char *which)
@@ -292,28 +286,4 @@ double ft__expert_stretch(const ft_expert *expert, const float *feature, int cou
         if (beyond > 0) sum += high > low ? fmin(beyond / (high - low), 1) : FT_K_EXPERT_UNSEEN_FLAG;
     }
     return sum;
-}
-
-uint32_t ft__feature_key(float value)
-{
-    uint32_t bits;
-    value += 0.0f; /* -0 and 0 are one value */
-    memcpy(&bits, &value, sizeof bits);
-    return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-}
-
-FT_UNTRACED double ft__trees_sum(const ft_tree *trees, size_t count, const uint32_t *key)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < count; i++) {
-        const ft_tree *t = &trees[i];
-        unsigned at = t->threshold[0] < key[t->feature[0]];
-        at = 2 * at + (t->threshold[1] < key[t->feature[1]]);
-        at = 2 * at + (t->threshold[2] < key[t->feature[2]]);
-        at = 2 * at + (t->threshold[3] < key[t->feature[3]]);
-        at = 2 * at + (t->threshold[4] < key[t->feature[4]]);
-        at = 2 * at + (t->threshold[5] < key[t->feature[5]]);
-        sum += ft__leaf_value(t, at);
-    }
-    return (double)sum * FT_LEAF_UNIT;
 }

@@ -10,27 +10,11 @@
 
 #include "base/error.h"
 #include "kernel/family.h"
+#include "kernel/forest.h"
 
-enum { FT_PREDICTOR_VERSION = 1, FT_TREE_DEPTH = 6, FT_TREE_LEAVES = 64, FT_QUANTILES = 7 };
+enum { FT_PREDICTOR_VERSION = 2, FT_QUANTILES = 7 };
 /* Shares of cases at which spreads are stored. */
 extern const double ft__quantile_levels[FT_QUANTILES];
-
-/* An oblivious tree: the same test at every node of a level, so that a leaf is six comparisons away. Tests compare
- * keys (ft__feature_key), unsigned whole numbers in the order of the floats, which costs half of comparing floats. The
- * first test is the highest bit of the leaf's number; unused tests have threshold UINT32_MAX and never pass. */
-typedef struct ft_tree {
-    uint8_t feature[FT_TREE_DEPTH];
-    uint8_t shift, pad; /* a leaf counts leaf * 2^shift units; shift is at most FT_LEAF_SHIFT_MAX */
-    uint32_t threshold[FT_TREE_DEPTH];
-    int8_t leaf[FT_TREE_LEAVES];
-} ft_tree;
-#define FT_LEAF_UNIT 1e-5
-enum { FT_LEAF_SHIFT_MAX = 12 };
-
-static inline int32_t ft__leaf_value(const ft_tree *tree, unsigned leaf)
-{
-    return tree->leaf[leaf] * (int32_t)(1u << tree->shift);
-}
 
 typedef enum ft_kinship { FT_KIN_SELF, FT_KIN_SIBLING, FT_KIN_WORLD, FT_KIN_LEVELS } ft_kinship;
 
@@ -47,7 +31,7 @@ typedef struct ft_expert {
     char family[24], variant[24], gpu[48], generation[24];
     uint32_t rows;                     /* measurements it was fitted to */
     uint32_t flags;                    /* FT_EXPERT_* */
-    uint32_t tree_count, tree_first;   /* correction, in the file's tree array */
+    uint32_t tree_count, tree_first;   /* correction, among the file's trees */
     uint32_t sigma_count, sigma_first; /* log of the local error scale */
     float sigma_base;                  /* log scale where the sigma trees add nothing */
     float weight[FT_KIN_LEVELS];       /* how much of the correction to apply, by kinship of the asker */
@@ -71,8 +55,7 @@ typedef struct ft_predictor {
     enum { FT_PREDICT_LEARNED, FT_PREDICT_ROOFLINE, FT_PREDICT_LINEAR, FT_PREDICT_SCALING } mode;
     const ft_expert *experts;
     size_t expert_count;
-    const ft_tree *trees;
-    size_t tree_count;
+    ft_forests trees;
     /* Where the experts of a cell stand, so that a forecast looks at a dozen records and not at all of them. */
     struct {
         uint32_t first, end;
@@ -114,8 +97,4 @@ const double *ft__predictor_lent(const ft_predictor *p, const ft_family *family,
 double ft__device_balance(const ft_device *device);
 /* How far beyond the rows an expert was fitted to, in widths of their range, summed over features; 0 inside. */
 double ft__expert_stretch(const ft_expert *expert, const float *feature, int count);
-
-uint32_t ft__feature_key(float value);
-/* Sum of the trees' leaves for one vector of keys. */
-double ft__trees_sum(const ft_tree *trees, size_t count, const uint32_t *key);
 #endif

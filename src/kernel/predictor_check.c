@@ -79,3 +79,41 @@ bool ft__tree_sound(const ft_tree *t)
     for (int d = 0; d < FT_TREE_DEPTH; d++) sound = sound && t->feature[d] < FT_MAX_FEATURES;
     return sound;
 }
+
+/* As many cuts as there are, ascending in every feature. */
+bool ft__cut_table_sound(const ft_forests *f, size_t table)
+{
+    const ft_cut_table *t = &f->tables[table];
+    uint64_t at = t->first;
+    for (int i = 0; i < FT_MAX_FEATURES; i++) {
+        if (t->count[i] > FT_MAX_CUTS || at + t->count[i] > f->cut_count) return false;
+        for (int c = 1; c < t->count[i]; c++)
+            if (f->cuts[at + (uint64_t)c] <= f->cuts[at + (uint64_t)c - 1]) return false;
+        at += t->count[i];
+    }
+    return true;
+}
+
+bool ft__tests_sound(const ft_forests *f, size_t tree)
+{
+    const ft_tests *t = &f->tests[tree];
+    bool sound = t->shift <= FT_LEAF_SHIFT_MAX && !t->pad && t->table < f->table_count;
+    for (int d = 0; d < FT_TREE_DEPTH && sound; d++)
+        sound = t->feature[d] < FT_MAX_FEATURES &&
+                (t->cut[d] == FT_CUT_NEVER || t->cut[d] < f->tables[t->table].count[t->feature[d]]);
+    return sound;
+}
+
+static bool of_table(const ft_forests *f, size_t first, size_t count, uint16_t table)
+{
+    for (size_t i = first; i < first + count; i++)
+        if (f->tests[i].table != table) return false;
+    return true;
+}
+
+bool ft__forest_of_one_table(const ft_forests *f, const ft_expert *e)
+{
+    if (!e->tree_count && !e->sigma_count) return true;
+    uint16_t table = f->tests[e->tree_count ? e->tree_first : e->sigma_first].table;
+    return of_table(f, e->tree_first, e->tree_count, table) && of_table(f, e->sigma_first, e->sigma_count, table);
+}

@@ -40,8 +40,8 @@ static void ask(const void *bytes, size_t size)
         for (size_t i = 0; i < c.expert_count; i++) {
             const ft_expert *e = &c.experts[i].expert;
             sound = sound &&
-                    (!ft__inherited(&c.experts[i]) || ((size_t)e->tree_first + e->tree_count <= base->tree_count &&
-                                                       (size_t)e->sigma_first + e->sigma_count <= base->tree_count));
+                    (!ft__inherited(&c.experts[i]) || ((size_t)e->tree_first + e->tree_count <= base->trees.count &&
+                                                       (size_t)e->sigma_first + e->sigma_count <= base->trees.count));
         }
         ft_predictor with = *base;
         with.calibration = &c;

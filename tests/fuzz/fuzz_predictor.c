@@ -2,7 +2,8 @@
  *
  * Every input is used twice. As a file, where the checksum stops nearly everything that is not one. And as patches to a
  * sound file with a checksum that fits, so that the checks behind it are reached: the first byte picks a family, then
- * every three bytes are a place in the records and the byte to put there. */
+ * every three bytes are a place in the records and the byte to put there; from 128 on in the file that is made of them,
+ * where trees name cuts by their numbers in tables. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@
 #include "fuzz.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
+#include "kernel/predictor_check.h"
 
 enum { EXPERTS = 3, TREES = 4 };
 
@@ -139,8 +141,15 @@ static void sound_records(const ft_family *family, int variant, records *out)
         }
 }
 
+/* `data`: places of two bytes and what to put there, among `bytes`. */
+static void patch(unsigned char *bytes, size_t count, const uint8_t *data, size_t size)
+{
+    for (size_t i = 0; i + 2 < size; i += 3) bytes[((size_t)data[i] << 8 | data[i + 1]) % count] = data[i + 2];
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+    enum { HEADER = 64, CHECKSUM_AT = 16 };
     read_and_ask(data, size, -1);
     if (size < 1) return 0;
     int number = data[0] % (OPS - 1);
@@ -150,11 +159,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const ft_family *family = ft__family_of(&op, &variant);
     FUZZ_CHECK(family);
     sound_records(family, variant, &r);
-    for (size_t i = 1; i + 2 < size; i += 3)
-        ((unsigned char *)&r)[((size_t)data[i] << 8 | data[i + 1]) % sizeof r] = data[i + 2];
+    if (data[0] < 128) patch((unsigned char *)&r, sizeof r, data + 1, size - 1);
     void *file;
     size_t length;
     FUZZ_CHECK(ft__predictor_write(r.experts, EXPERTS, r.trees, TREES, "{}", &file, &length, NULL) == FT_OK);
+    if (data[0] >= 128) {
+        unsigned char *behind = (unsigned char *)file + HEADER;
+        patch(behind, length - HEADER, data + 1, size - 1);
+        uint64_t checksum = ft__records_checksum(behind, length - HEADER);
+        memcpy((unsigned char *)file + CHECKSUM_AT, &checksum, sizeof checksum);
+    }
     read_and_ask(file, length, number);
     free(file);
     return 0;

@@ -47,8 +47,7 @@ def test_refit_compares_by_family_and_variant(tmp_path: pathlib.Path) -> None:
     loader.exec_module(module)
     shipped = module.Predictor(str(SHIPPED))
     head, data = module.HEADER, bytearray(SHIPPED.read_bytes())
-    first = shipped.header_bytes + len(shipped.experts) * shipped.expert_bytes
-    data[first + shipped.tree_bytes - 1] ^= 1
+    data[shipped.header_bytes + module.LEAVES - 1] ^= 1
     fields = list(head.unpack_from(data))
     fields[3] = module.checksum(bytes(data[shipped.header_bytes:]))
     head.pack_into(data, 0, *fields)

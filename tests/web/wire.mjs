@@ -46,11 +46,11 @@ test('leaves that no case reaches are not sent', () => {
 });
 test('a leaf that has a value without being reached stops the build', () => {
     const spoilt = Uint8Array.from(file), view = new DataView(spoilt.buffer);
-    const trees = 64 + view.getUint32(32, true) * view.getUint32(36, true), count = view.getUint32(40, true);
-    let at = trees;
-    while (at < trees + 96 * count && view.getUint32(at + 8, true) !== 0xffffffff) at += 96; // its first test never passes
-    assert.ok(at < trees + 96 * count, 'no tree has a test that never passes');
-    spoilt[at + 32 + 63] = 7;
+    const count = view.getUint32(40, true), leaves = 64, tests = leaves + 64 * count;
+    let tree = 0;
+    while (tree < count && spoilt[tests + 16 * tree + 6] !== 255) tree++; // its first test never passes
+    assert.ok(tree < count, 'no tree has a test that never passes');
+    spoilt[leaves + 64 * tree + 63] = 7;
     assert.throws(() => split(spoilt), /leaf 63 .* no case reaches/);
 });
 test('what is no predictor, or half of one, is passed through or made whole with zeros', () => {
