@@ -279,6 +279,8 @@ typedef struct ft_arch {
     int64_t relative_rank, relative_extent; /* scores get a bias by distance, of a product of so many columns for each
                                              * head; how far it reaches in layers without a window: inkling */
     bool stream_convs;     /* keys, values and what both halves of a layer add pass a short convolution: inkling */
+    bool qk_convs;         /* queries and keys pass two short convolutions together: zaya */
+    bool stream_scaled;    /* the stream is fp32, and both sides of a sum are moved and scaled by channel: zaya */
     bool dynamic_mask;     /* attention is masked by what values say: doge */
     bool sub_norms;        /* what attention made and what the network made are normed before their last products:
                              * bitnet */
@@ -292,6 +294,7 @@ typedef struct ft_arch {
     int64_t streams;         /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
     bool streams_mean;       /* which are averaged before the head, not weighed: glm5_next */
     int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
+    int64_t router_width;    /* the router is a network of this width: zaya; 0: one product */
     bool router_norm;        /* the router norms and scales its input: gemma4 */
     int64_t per_layer_width, per_layer_vocab; /* every layer adds an embedding of its own: gemma3n, gemma4 */
     int64_t shared_blocks;                    /* sets of such shared weights, in turn */

@@ -155,10 +155,38 @@ static ft_ref jittered(ft_maker *m, ft_ref x)
     return x;
 }
 
+/* A network in place of the one product (ZAYA): down to a few columns, to which those of the layer before are added by a
+ * scale, a norm, two products with an activation each, and the scores, one more than there are experts; of softmax the
+ * best by a correction that no gradient reaches. A token that the last one is best for goes to none.
+ *
+ * Leaves out: that its first layer has nothing to add. */
+static ft_ref route_network(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_at at = FT_AT(MOE_ROUTER);
+    int64_t tokens = ft__tensor_of(b, x)->rows, wide = a->router_width, known = a->experts + 1;
+    ft_ref h = ft__linear(b, at, x, wide, FT_BIAS, FT_WHOLE);
+    ft_ref before = ft__activation(b, tokens, wide, b->stored);
+    h = ft__add(b, at, h, ft__mul(b, at, before, ft__parameter(b, "moe.router.states", 1, wide)));
+    ft__pointwise(b, at, "copy", h);
+    h = ft__part_norm(m, at, h, a->norm, a->norm_bias);
+    for (int i = 0; i < 2; i++) h = ft__pointwise(b, at, "gelu", ft__linear(b, at, h, wide, FT_BIAS, FT_WHOLE));
+    ft_ref probability = ft__row(b, at, "softmax", ft__linear(b, at, h, known, FT_NO_BIAS, FT_WHOLE));
+    bool training = b->training;
+    b->training = false;
+    ft_ref corrected = ft__add(b, at, ft__cast(b, at, probability, FT_FP32), ft__buffer(b, 1, known, 4));
+    best_of(b, corrected, tokens, known, a->topk, true);
+    ft__aside(b, FT_AT(MOE_TOPK), "compare", FT_NONE, tokens, a->topk, 1, 2); /* who goes to none, as the first's */
+    b->training = training;
+    return ft__pointwise(b, FT_AT(MOE_TOPK), "masked_fill", picked(b, probability, tokens, a->topk));
+}
+
 ft_ref ft__route(ft_maker *m, ft_ref x)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    if (a->router_width > 0) return route_network(m, x);
     if (ft__fuses(m->work, m->stack->fused_router)) return route_fused(m, x);
     int64_t tokens = ft__tensor_of(b, x)->rows, rank = b->lora_rank;
     ft_dtype low = ft__tensor_of(b, x)->dtype;

@@ -286,7 +286,9 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     bool own_values = p.own_keys && !(manner & FT_KEYS_ARE_VALUES);
     bool fused = a->fused_qkv || m->stack->fused_projections || m->engine;
     ft__module(b, 1);
-    if (p.own_keys && own_values && !a->stream_convs && fused)
+    if (a->qk_convs)
+        ft__part_convolved(m, x, &p.q, &p.k, &p.v);
+    else if (p.own_keys && own_values && !a->stream_convs && fused)
         project_together(m, x, &p);
     else
         project_apart(m, x, own_values, &p);

@@ -109,7 +109,7 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->streams > 1) return hyper_layer(m, x, &kind);
     if (a->altup > 1) return ft__part_altup_layer(m, x, kind.windowed, kind.shares_keys, kind.sparse_gate);
     ft__module(b, 1);
-    ft_ref h = pre && !kind.start_bare ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x;
+    ft_ref h = pre && !kind.start_bare ? ft__part_stream_norm(m, FT_AT(ATTN_NORM), x) : x;
     ft_ref y = mixed(m, h, &kind);
     if (a->stream_convs) y = ft__part_stream_conv(m, y, a->hidden);
     if (after) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
@@ -122,15 +122,15 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     }
     y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
     if (a->scaled_branches) y = ft__pointwise(b, FT_AT(ATTN_MULTIPLIER), "mulu", y);
-    x = ft__add(b, FT_AT(ATTN_RESIDUAL), x, y);
+    x = ft__part_stream_add(m, FT_AT(ATTN_RESIDUAL), x, y);
     if (a->place == FT_POST_NORM) x = ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias);
-    h = pre && kind.feed != FT_FEED_BOTH ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
+    h = pre && kind.feed != FT_FEED_BOTH ? ft__part_stream_norm(m, FT_AT(MLP_NORM), x) : x;
     y = kind.feed == FT_FEED_BOTH ? both_feeds(m, x) : feed_forward(m, h, kind.feed);
     if (a->stream_convs) y = ft__part_stream_conv(m, y, a->hidden);
     if (after) y = ft__part_norm(m, FT_AT(MLP_POST_NORM), y, a->norm, a->norm_bias);
     y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
     if (a->scaled_branches) y = ft__pointwise(b, FT_AT(MLP_MULTIPLIER), "mulu", y);
-    x = ft__add(b, FT_AT(MLP_RESIDUAL), x, y);
+    x = ft__part_stream_add(m, FT_AT(MLP_RESIDUAL), x, y);
     if (a->per_layer_width > 0) x = ft__part_per_layer(m, x);
     if (a->layer_scalar) x = ft__mul(b, FT_AT(MLP_MULTIPLIER), x, ft__buffer(b, 1, 1, ft_dtype_bytes(b->stored)));
     return a->place == FT_POST_NORM ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
@@ -365,6 +365,7 @@ void ft__make_transformer(ft_maker *m)
     if (a->altup > 1) x = ft__part_altup_open(m, x);
     ft__part_shared_open(m, x);
     ft__part_beside(m);
+    x = ft__part_stream_open(m, x);
     if (a->streams > 1) x = ft__copy(b, FT_AT(HYPER), x, m->batch * m->q_len, a->streams * a->hidden);
     ft__module(b, 2);
     ft_ref before = returned_before(m);
@@ -382,7 +383,7 @@ void ft__make_transformer(ft_maker *m)
     }
     if (a->streams > 1) x = ft__part_hyper_head(m, x);
     if (a->altup > 1) x = ft__part_altup_close(m, x);
-    if (a->final_norm) x = ft__part_norm(m, FT_AT(NORM), x, a->norm, a->norm_bias);
+    if (a->final_norm) x = ft__part_stream_norm(m, FT_AT(NORM), x);
     if (a->embed_width && a->embed_width != a->hidden)
         x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
     if (a->head_dense) {
