@@ -118,6 +118,7 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                        .floors = a->score_floor,
                        .sinks = a->sinks,
                        .sink_scales = a->sink_scales,
+                       .learned_mask = FT_NONE,
                        .broadcast = a->kv_heads == 1 && a->heads > 1 && a->key_broadcast};
 }
 
@@ -151,8 +152,8 @@ static ft_ref gated(ft_maker *m, ft_ref y, ft_ref x, ft_ref gate, int64_t v_dim)
 }
 
 /* A bias of scores for each distance: a few columns of each head times a table, picked by distance for all pairs, zero
- * where it does not reach, and joined with the mask. */
-static void by_distance(ft_maker *m, ft_ref x, int64_t extent)
+ * where it does not reach, and joined with the mask. Its gradient goes the same way back. */
+static ft_ref by_distance(ft_maker *m, ft_ref x, int64_t extent)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -160,8 +161,11 @@ static void by_distance(ft_maker *m, ft_ref x, int64_t extent)
     int64_t rows = m->batch * m->q_len * a->heads, rank = a->relative_rank;
     ft_ref own = ft__linear(b, at, x, a->heads * rank, FT_NO_BIAS, FT_CUT_COLUMNS);
     ft_ref table = ft__parameter(b, "attn.distances", rank, extent);
-    ft__matmul(b, at, ft__view(b, own, rows, rank, false), table, 1, rows, extent, rank, "nn");
-    ft__aside(b, at, "copy", FT_NONE, rows, m->kv_len, ft_dtype_bytes(b->stored), 3);
+    ft_ref near = ft__matmul(b, at, ft__view(b, own, rows, rank, false), table, 1, rows, extent, rank, "nn");
+    ft_ref all = ft__pick(b, at, ft__view(b, near, rows, extent, true), rows, m->kv_len, false);
+    all = ft__pointwise(b, at, "copy", all);
+    all = ft__pointwise_in_place(b, at, "masked_fill", all, ft__input(b, m->q_len, m->kv_len, 1));
+    return ft__pointwise2(b, at, "where", all, ft__input(b, m->batch * m->q_len, m->kv_len, 1));
 }
 
 typedef struct projected {
@@ -273,7 +277,7 @@ static void mask_by_input(ft_maker *m, ft_ref x, bool windowed, ft_scores *s)
         s->broadcast = s->mask = true; /* in fp32, which no fused kernel takes beside bf16 */
     }
     if (a->relative_rank > 0) {
-        by_distance(m, x, windowed ? a->window : a->relative_extent);
+        s->learned_mask = by_distance(m, x, windowed ? a->window : a->relative_extent);
         s->shape.masked = s->float_mask = true;
     }
 }
