@@ -112,6 +112,24 @@ ft_ref ft__turned(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols)
     return out;
 }
 
+void ft__walks_across(ft_build *b, double elements)
+{
+    enum { BLOCK = 512 };
+    if (b->status != FT_OK || b->g->node_count < 1) return;
+    ft_node *n = &b->g->nodes[b->g->node_count - 1];
+    n->walk = FT_WALK_ACROSS;
+    n->trips = 1;
+    n->blocks = (float)(elements / BLOCK);
+}
+
+ft_ref ft__across(ft_build *b, ft_at at, ft_ref x)
+{
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_ref out = ft__turned(b, at, x, t.rows, t.cols);
+    ft__walks_across(b, ft__tensor_numel(&t));
+    return out;
+}
+
 ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x)
 {
     const ft_tensor *t = ft__tensor_of(b, x);

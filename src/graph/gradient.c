@@ -20,7 +20,9 @@ ft_ref ft__result_like(ft_tape *t, ft_node *n, ft_ref like)
 static ft_ref turned_back(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_tensor before = *T(n->in[0]);
-    return ft__transpose(&t->b, n->at, g, before.rows, before.cols);
+    ft_ref out = ft__transpose(&t->b, n->at, g, before.rows, before.cols);
+    if (n->walk == FT_WALK_ACROSS) ft__walks_across(&t->b, ft__tensor_numel(&before));
+    return out;
 }
 
 static void loss(ft_tape *t, const ft_node *n)

@@ -73,10 +73,14 @@ static ft_ref sink_scale(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     ft_tensor t = *ft__tensor_of(b, scores);
     ft_node max = ft__node_of(FT_DO_FILL, at);
     ft__node_in(&max, scores);
-    ft__node_out(b, &max, rows, 1, t.dtype, t.element_bytes);
+    ft_ref most = ft__node_out(b, &max, rows, 1, t.dtype, t.element_bytes);
     max.op = ft__row_kernel("sum_rows", FT_PASS_FWD, rows, t.cols, t.dtype);
     ft__emit(b, &max);
-    ft_ref less = ft__aside(b, at, "sub", scores, rows, a->kv_len, t.element_bytes, 2); /* and exponentials in place */
+    bool training = b->training;
+    b->training = false;
+    ft_ref less = ft__pointwise2(b, at, "sub", scores, most);
+    less = ft__pointwise_in_place(b, at, "exp", less, FT_NONE);
+    b->training = training;
     ft_reduction over = {"logsumexp", "sum_rows", rows, 1, rows, a->kv_len};
     ft_ref sum = ft__reduce_over(b, at, scores, &over);
     ft__part_held(m, 1, &less);
@@ -258,10 +262,9 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
-    bool learned = s->float_mask && s->learned_mask != FT_NONE;
-    if (learned && b->training) shape.library = FT_LIBRARY_XFORMERS; /* the one kernel that gives a mask's gradient */
+    if (s->mask_learns && b->training) shape.library = FT_LIBRARY_XFORMERS; /* the one kernel that gives a mask's gradient */
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
-    if (b->status == FT_OK && learned) ft__node_in(&b->g->nodes[b->g->node_count - 1], s->learned_mask);
+    if (b->status == FT_OK && s->mask_learns) ft__node_in(&b->g->nodes[b->g->node_count - 1], s->learned_mask);
     if (b->status == FT_OK && a->q_len > 1) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
     return merged(b, y, s);
 }

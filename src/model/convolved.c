@@ -15,6 +15,7 @@ static ft_ref filtered(ft_maker *m, ft_ref x, int64_t width, int64_t heads)
     int64_t reach = m->arch->conv_kernel - 1, rows = m->batch * width;
     x = ft__view(b, x, rows, m->q_len, true);
     x = ft__resample(b, at, "pad", x, rows, m->q_len + 2 * reach, 1);
+    ft__walks_across(b, (double)rows * (double)m->q_len);
     for (int turn = 0; turn < 2; turn++) {
         ft_conv_shape shape = {.n = m->batch,
                                .c = width,

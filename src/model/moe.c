@@ -247,6 +247,7 @@ static ft_ref experts(ft_maker *m, ft_ref x, ft_ref weights)
     if (latent) in = ft__linear(b, FT_AT(MOE_LATENT), x, a->expert_width, FT_NO_BIAS, FT_WHOLE);
     ft_ref y = m->engine                   ? engine_experts(m, in)
                : m->stack->grouped_experts ? ft__megatron_experts(m, in, weights)
+               : a->attn_experts           ? ft__joined_experts(m, in, weights)
                : a->expert_loop            ? ft__sliced_experts(m, in, weights)
                                            : ft__sorted_experts(m, in, weights, FT_NONE, FT_NONE);
     if (latent && a->expert_latent_norm) y = ft__part_norm(m, FT_AT(MOE_LATENT), y, a->norm, false);

@@ -11,6 +11,8 @@ ft_ref ft__route(ft_maker *m, ft_ref x); /* router.c: the weights of the chosen 
 ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_ref down);
 /* expert_slices.c: a loop over experts, each a slice of all their weights. */
 ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights);
+/* attention_experts.c: each over a cut of the sorted rows, and joined again. */
+ft_ref ft__joined_experts(ft_maker *m, ft_ref x, ft_ref weights);
 /* all_experts.c: every token through every expert, times a score that is zero for all but the chosen ones; with the
  * shared expert. */
 ft_ref ft__all_experts(ft_maker *m, ft_ref x);

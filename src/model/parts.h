@@ -51,7 +51,8 @@ typedef struct ft_scores {
     bool hides;          /* a mask of true and false on the scores before the additive one (gpt_neo) */
     bool sinks;          /* one more column of scores per head (gpt_oss) */
     bool sink_scales;    /* or a factor of the result, made of the scores' sum (granite_swa) */
-    ft_ref learned_mask; /* that mask where it is made of parameters, which have gradients; FT_NONE: it is not */
+    bool mask_learns;    /* sdpa's mask is made of parameters, which have gradients: `learned_mask` */
+    ft_ref learned_mask;
     bool float_mask;     /* sdpa's mask is one of numbers: nothing has to be made of true and false */
     bool broadcast;      /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
     bool q_dense, k_dense, v_dense; /* contiguous as [batch, heads, length, dim] */

@@ -118,7 +118,6 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
                        .floors = a->score_floor,
                        .sinks = a->sinks,
                        .sink_scales = a->sink_scales,
-                       .learned_mask = FT_NONE,
                        .broadcast = a->kv_heads == 1 && a->heads > 1 && a->key_broadcast};
 }
 
@@ -278,7 +277,7 @@ static void mask_by_input(ft_maker *m, ft_ref x, bool windowed, ft_scores *s)
     }
     if (a->relative_rank > 0) {
         s->learned_mask = by_distance(m, x, windowed ? a->window : a->relative_extent);
-        s->shape.masked = s->float_mask = true;
+        s->shape.masked = s->float_mask = s->mask_learns = true;
     }
 }
 

@@ -147,7 +147,7 @@ static ft_ref conv_eager(ft_maker *m, const ft_scan *s, ft_ref x)
     ft_build *b = &m->b;
     int64_t rows = s->batch * s->conv_width, border = s->kernel - 1;
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, rows, s->kernel, b->stored, x);
-    x = ft__contiguous(b, FT_AT(MIXER_CONV1D), ft__view(b, x, rows, s->length, true));
+    x = ft__across(b, FT_AT(MIXER_CONV1D), ft__view(b, x, rows, s->length, true));
     ft_conv_shape shape = {.n = s->batch,
                            .c = s->conv_width,
                            .h = 1,
@@ -207,7 +207,7 @@ ft_ref ft__part_stream_conv(ft_maker *m, ft_ref x, int64_t width)
     ft_dtype low = b->stored;
     int64_t border = m->arch->conv_kernel - 1, rows = m->batch * width, one = m->work->task == FT_DECODE;
     ft_ref wide = ft__cast(b, at, x, FT_FP32);
-    ft_ref line = ft__contiguous(b, at, ft__view(b, wide, rows, m->q_len, true));
+    ft_ref line = ft__across(b, at, ft__view(b, wide, rows, m->q_len, true));
     if (one) {
         ft_ref both[2] = {ft__cache(b, rows, border, 4), line};
         line = ft__cat(b, at, 2, both, rows, border + 1);

@@ -174,12 +174,7 @@ static bool lies_across(const ft_named *x)
 
 void ft__graphfile_walks_across(ft_graph_reader *r, double elements)
 {
-    ft_graph *g = ft__graphfile_build(r)->g;
-    if (ft__graphfile_failed(r) || g->node_count < 1) return;
-    ft_node *n = &g->nodes[g->node_count - 1];
-    n->walk = FT_WALK_ACROSS;
-    n->trips = 1;
-    n->blocks = (float)(elements / 512);
+    if (!ft__graphfile_failed(r)) ft__walks_across(ft__graphfile_build(r), elements);
 }
 
 static ft_ref in_order(ft_graph_reader *r, ft_at at, const ft_named *x)
