@@ -25,6 +25,15 @@ static ft_ref turned_back(ft_tape *t, const ft_node *n, ft_ref g)
     return out;
 }
 
+/* An assignment to a part of a tensor (autograd's CopySlices): what the whole's gradient is before it is copied, and the
+ * part taken out, once for every part. */
+static ft_ref parts_back(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_ref out = ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols);
+    if (t->b.status == FT_OK) t->b.g->nodes[t->b.g->node_count - 1].count = n->count;
+    return out;
+}
+
 static void loss(ft_tape *t, const ft_node *n)
 {
     ft_ref all = ft__zeros(t, n->at, n->in[0]);
@@ -103,7 +112,10 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_GATHER: ft__undo_lookup(t, n, g); break;
     case FT_DO_PERMUTE: ft__undo_permute(t, n, g); break;
     case FT_DO_COPY:
-        ft__tape_give(t, n->in[0], n->transposes ? turned_back(t, n, g) : ft__summed(t, n, g, n->in[0]));
+        ft__tape_give(t, n->in[0],
+                      n->transposes ? turned_back(t, n, g)
+                      : n->assigns  ? parts_back(t, n, g)
+                                    : ft__summed(t, n, g, n->in[0]));
         break;
     case FT_DO_EXPAND: ft__tape_give(t, n->in[0], ft__summed(t, n, g, n->in[0])); break;
     case FT_DO_CAT: ft__undo_cat(t, n, g); break;

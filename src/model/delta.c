@@ -160,6 +160,7 @@ static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *
         times);
     y = ft__looped(b, ft__add(b, FT_AT(MIXER_DELTA_OUTPUT), before, y), times);
     y = ft__looped(b, ft__copy(b, FT_AT(MIXER_DELTA_OUTPUT), y, rows, vd), times);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].assigns = true;
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * h * kd, vd, FT_FP32, kept);
     y = ft__slice(b, y, d->tokens * h, vd);
     return ft__view(b, ft__cast(b, FT_AT(MIXER_DELTA_OUTPUT), y, b->stored), d->tokens, d->values, false);

@@ -83,6 +83,7 @@ ft_ref ft__delta_by_channel(ft_maker *m, const ft_delta *d, const ft_delta_given
                           times);
     y = ft__looped(b, ft__add(b, out_at, before, y), times);
     y = ft__looped(b, ft__copy(b, out_at, y, rows, vd), times);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].assigns = true;
     ft_ref since = ft__looped(b, ft__pointwise2(b, at, "sub", ft__slice(b, sums, lanes, kd), sums), times);
     since = ft__looped(b, ft__pointwise(b, at, "exp", since), times);
     ft_ref left = ft__looped(b, ft__mul(b, at, k, since), times);
