@@ -96,6 +96,16 @@ ft_ref ft__delta_raised(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
     return is == FT_FP32 ? ft__contiguous(b, at, x) : ft__cast(b, at, x, FT_FP32);
 }
 
+/* The same of what a convolution left: first stood head by head in its own format, by a copy across the order of memory
+ * where nothing brought it into another order since. */
+static ft_ref stood(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool across)
+{
+    ft_at at = FT_AT(MIXER_DELTA_DECAY);
+    x = ft__view(b, x, rows, cols, true);
+    x = across ? ft__across(b, at, x) : ft__copy(b, at, x, rows, cols);
+    return ft__cast(b, at, x, FT_FP32);
+}
+
 /* A triangular system takes longer than the product of its sizes: row after row. */
 static ft_ref solved(ft_build *b, ft_ref x)
 {
@@ -108,8 +118,9 @@ static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *
     ft_build *b = &m->b;
     ft_at decay_at = FT_AT(MIXER_DELTA_DECAY), pairs_at = FT_AT(MIXER_DELTA_PAIRS), at = FT_AT(MIXER_DELTA_STATE);
     int64_t h = d->heads, rows = d->whole * h, lanes = d->batch * h * d->chunks, kd = d->key_dim, vd = d->value_dim;
-    ft_ref q = ft__delta_raised(b, g->q, d->tokens * h, kd), k = ft__delta_raised(b, g->k, d->tokens * h, kd);
-    ft_ref v = ft__delta_raised(b, g->v, d->tokens * h, vd), rate = ft__delta_raised(b, g->rate, d->tokens * h, 1);
+    bool alone = d->heads == d->key_heads; /* queries and keys are not repeated */
+    ft_ref q = stood(b, g->q, d->tokens * h, kd, alone), k = stood(b, g->k, d->tokens * h, kd, alone);
+    ft_ref v = stood(b, g->v, d->tokens * h, vd, true), rate = ft__delta_raised(b, g->rate, d->tokens * h, 1);
     ft_ref decay = ft__delta_raised(b, g->decay, d->tokens * h, 1);
     q = ft__pointwise(b, decay_at, "mulu", ft__delta_unit(b, q));
     k = ft__delta_unit(b, k);
@@ -230,7 +241,10 @@ static ft_ref repeated(ft_maker *m, const ft_delta *d, ft_ref x)
 {
     ft_build *b = &m->b;
     if (d->heads == d->key_heads || ft__scan_has_kernels(m)) return x;
-    return ft__copy(b, FT_AT(MIXER_GATES), ft__view(b, x, d->tokens, d->keys, true), d->tokens, d->heads * d->key_dim);
+    x = ft__copy(b, FT_AT(MIXER_GATES), ft__view(b, x, d->tokens, d->keys, true), d->tokens, d->heads * d->key_dim);
+    if (!ft__scan_has_kernels(m) && m->q_len > 1) /* of what the convolution left across */
+        ft__walks_across(b, (double)d->tokens * (double)d->heads * (double)d->key_dim);
+    return x;
 }
 
 /* -exp(A) softplus(a + dt), in fp32; and the sigmoid of the learning rate. */
