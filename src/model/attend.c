@@ -283,7 +283,8 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
      * and keeps eager's kernel; compiled forward passes without a mask are taken for its. */
     bool wants = m->work->task == FT_TRAIN || s->mask;
     bool traced = how == FT_RUN_COMPILE && !a->causal && wants && a->q_len > 1 && !m->engine;
-    if ((s->broadcast || traced) && m->work->attention == FT_SDPA) return plain(m, at, q, k, v, s);
+    bool repeats = m->stack->repeats_keys && m->work->task == FT_TRAIN && a->kv_heads < a->heads;
+    if (((s->broadcast && !repeats) || traced) && m->work->attention == FT_SDPA) return plain(m, at, q, k, v, s);
     ft_attention_shape shape = *a;
     /* The package of that name, in eager models as in Megatron's: published long-context runs on H100 (NeMo, 16k to 1M
      * tokens) go at its rate, 310 TFLOP/s forward and backward. Serving engines have newer kernels. */
@@ -306,6 +307,11 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);
     k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);
     v = ft__view(b, v, a->batch * a->kv_heads * a->kv_len, v_dim, !s->v_dense);
+    if (repeats) {
+        k = repeated(b, k, a->batch * a->heads * a->kv_len, a->head_dim);
+        v = repeated(b, v, a->batch * a->heads * a->kv_len, v_dim);
+        shape.kv_heads = a->heads;
+    }
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
     return m->work->attention == FT_SDPA ? merged(b, y, s) : y;
 }

@@ -17,6 +17,7 @@
  *   both ways. */
 #include <string.h>
 
+#include "graph/emit.h"
 #include "model/workload.h"
 
 /* Liger's chunks (ops/fused_linear_cross_entropy.py): as many as the vocabulary is wider than the hidden size, rounded
@@ -49,6 +50,33 @@ static bool is_log_softmax(const ft_node *n)
 {
     return ft__node_site(n) == FT_SITE_LOSS && n->op.kind == FT_OP_ROW && n->op.name &&
            !strcmp(n->op.name, "log_softmax") && n->in_count > 0 && n->out_count > 0;
+}
+
+/* Adapters of litgpt: head and loss of so many rows at a time. What goes forward is kept of all pieces, the logits by the
+ * list that the model returns; a piece's gradients pass through the head before the next one's are made, while the
+ * rest of what was kept waits. */
+void ft__loss_in_pieces(ft_graph *g, int64_t piece)
+{
+    ft_ref logits = FT_NONE, kept = FT_NONE;
+    for (int32_t i = 0; i < g->node_count && kept == FT_NONE; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->phase != FT_FORWARD || !is_log_softmax(n)) continue;
+        logits = n->in[0];
+        kept = n->out[0];
+    }
+    if (kept == FT_NONE || piece >= g->tensors[kept].rows) return;
+    const int64_t rows = g->tensors[kept].rows, cols = g->tensors[kept].cols;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        ft_node *n = &g->nodes[i];
+        if (n->phase != FT_BACKWARD) continue;
+        for (int k = 0; k < n->out_count; k++) { /* times are the nodes', which stay whole */
+            ft_tensor *t = n->out[k] < 0 ? NULL : &g->tensors[n->out[k]];
+            if (t && t->rows == rows && t->cols == cols && t->role == FT_ACTIVATION) t->rows = piece;
+        }
+        if (ft__node_site(n) != FT_SITE_LM_HEAD || n->in_count + 2 > FT_NODE_INPUTS) continue;
+        ft__node_in(n, logits);
+        ft__node_in(n, kept);
+    }
 }
 
 /* Whoever lived in `from` lives in `into` from now on. Owners stand before their views. */

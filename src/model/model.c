@@ -106,17 +106,20 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     return m;
 }
 
-/* Training frameworks have layers of their own: the activation is one kernel, and large language models are trained
- * without dropout. Plain transformers writes gelu_new out and drops out where the config says so. */
+/* Training frameworks have layers of their own: the activation is one kernel, large language models are trained without
+ * dropout, the head is not tied. Plain transformers writes gelu_new out, and drops out and ties where the config says
+ * so. */
 static const ft_arch *in_a_framework(const ft_arch *arch, const ft_workload *w, ft_arena *arena)
 {
     const ft_stack *stack = ft__stack(w);
-    if (w->task != FT_TRAIN || !(stack->own_gelu || stack->no_dropout) || arch->design != FT_DECODER_ONLY) return arch;
+    bool others = stack->own_gelu || stack->no_dropout || stack->own_head;
+    if (w->task != FT_TRAIN || !others || arch->design != FT_DECODER_ONLY) return arch;
     ft_arch *own = ft__arena_alloc(arena, sizeof *own);
     if (!own) return arch;
     *own = *arch;
     bool written_out = !strcmp(own->activation, "gelu_new") || !strcmp(own->activation, "gelu_fast");
     if (stack->own_gelu && written_out) own->activation = "gelu";
+    if (stack->own_head) own->tied = false;
     if (stack->no_dropout) own->embed_dropout = own->attention_dropout = own->residual_dropout = own->mlp_dropout = 0;
     return own;
 }
@@ -180,6 +183,9 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED))
         ft__loss_memory(g, FT_LOSS_MEGATRON);
     if (w->task == FT_TRAIN && w->loss == FT_ENTROPY_FUSED_LINEAR) ft__loss_in_chunks(g);
+    const bool whole_logits = w->loss <= FT_ENTROPY_NARROW;
+    if (w->task == FT_TRAIN && w->lora_rank > 0 && m.stack->loss_tokens > 0 && whole_logits)
+        ft__loss_in_pieces(g, w->batch * (int64_t)m.stack->loss_tokens);
     return FT_OK;
 }
 

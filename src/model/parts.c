@@ -189,7 +189,7 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     ft_ref logits;
     ft_dtype math = b->math;
     double packed = b->weight_bytes;
-    if (b->training) b->weight_bytes = ft_dtype_bytes(b->stored); /* QLoRA leaves the head whole: peft, AutoGPTQ */
+    if (b->training && !m->stack->packs_head) b->weight_bytes = ft_dtype_bytes(b->stored); /* whole: peft, AutoGPTQ */
     /* Recipes cover the layers alone: Transformer Engine's, torchao's (Accelerate leaves out the first and last
      * product, torchtitan the output). */
     if (b->training && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math);

@@ -55,6 +55,9 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                           \
     X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                              \
     X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
+    X(repeats_keys, "grouped keys and values are copied for every query head before attention")                    \
+    X(own_head, "the head has weights of its own, though the config ties them to the embedding")                   \
+    X(packs_head, "beside 4-bit weights the head is packed too")                                                   \
     X(no_dropout, "large language models train without dropout, whatever the config says")                         \
     X(sums_in_products, "products add weights' gradients of micro-batches up themselves")                          \
     X(widens_gradients, "a kernel of its own widens a micro-batch's gradients before they are added up in fp32")   \
@@ -106,6 +109,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                               \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
     X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
+    X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {

@@ -211,6 +211,8 @@ typedef enum ft_loss_by {
 void ft__loss_memory(ft_graph *g, ft_loss_by by);
 /* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time. */
 void ft__loss_in_chunks(ft_graph *g);
+/* The same in pieces of so many rows whose logits are kept going forward (a stack's loss_tokens). */
+void ft__loss_in_pieces(ft_graph *g, int64_t piece);
 /* Forward graph, then the passes that the workload asks for: backward, recomputation, fusion, the optimizer. */
 ft_status ft__model_graph(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out, ft_error *err);
 #endif
