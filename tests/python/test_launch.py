@@ -162,7 +162,7 @@ def test_bridge(model: str) -> None:
         script, *words = shlex.split(plan["launch"]["bridge"].replace("\\\n", " "))
         read = dict(word.split("=", 1) for word in words)
         degrees = plan["parallel"]
-        assert script == "$RECIPE" and {key.split(".")[0] for key in read} == {"model", "ddp", "dataset", "train"}
+        assert script == "$RECIPE" and {key.split(".")[0] for key in read} == {"model", "ddp", "optimizer", "dataset", "train"}
         assert int(read["model.tensor_model_parallel_size"]) == degrees["tp"]
         assert int(read["model.pipeline_model_parallel_size"]) == degrees["pp"]
         assert read["model.virtual_pipeline_model_parallel_size"] == (str(degrees["vpp"]) if degrees["vpp"] > 1 else "null")

@@ -29,6 +29,8 @@ static void layout(ft_text *out, const ft_parallel *p)
     if (p->etp > 0) whole(out, "model.expert_tensor_parallel_size", p->etp);
     flag(out, "model.sequence_parallel", p->sp);
     flag(out, "ddp.use_distributed_optimizer", p->zero >= 1);
+    flag(out, "optimizer.use_distributed_optimizer",
+         p->zero >= 1); /* checked by itself, before the two are brought in line */
     flag(out, "ddp.overlap_grad_reduce", p->dp * p->cp > 1);
 }
 
