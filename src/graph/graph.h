@@ -139,7 +139,7 @@ typedef struct ft_node {
     bool transposes;      /* views: an axis moved, so that rows became strided or back; norms: x is put in rows */
     bool mean;            /* a reduction that divides: its gradient divides too */
     bool synced;          /* the host waits for its result (nonzero, item) */
-    bool assigns;         /* copies, `count` of them into parts of one tensor: going back, each copies its whole gradient */
+    bool assigns;         /* copies into parts of one tensor, each of which copies the whole gradient going back */
     bool adds;            /* scattered elements are added to what is there; picked ones come back by atomics */
     const char *rule;     /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
     float count;          /* how often it is launched where it stands (a Python loop over experts) */

@@ -67,6 +67,7 @@ typedef enum ft_walk {
     FT_WALK_VOLUME_BACKWARD,
     FT_WALK_CUBIC,
     FT_WALK_CUBIC_BACKWARD,
+    FT_WALK_SAMPLE, /* of sixteen neighbours at places that are given */
     FT_WALK_ACROSS, /* copies across the order in which elements lie */
     FT_WALK_COUNT
 } ft_walk;

@@ -327,6 +327,8 @@ typedef struct ft_arch {
     bool tower_end_norm, tower_first_norm;
     bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
     const char *tower_activation;
+    bool tower_apart;   /* each picture's attention is a launch of its own: transformers splits them by their lengths */
+    bool tower_sampled; /* the table of positions is sampled at every patch's place: glm4v */
     bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products; of its last */
     bool tower_split;                  /* queries, keys and values by products of their own: siglip, clip, pixtral */
     bool tower_masked;                 /* all pictures stand in one sequence, behind a mask of numbers: pixtral */

@@ -3,6 +3,7 @@
  *
  * Without pictures in the request the tower stays where it is: its weights take memory and nothing runs. */
 #include "graph/emit.h"
+#include "graph/resize.h"
 #include "model/mixers.h"
 #include "model/relative.h"
 #include "model/vision.h"
@@ -32,8 +33,7 @@ static ft_ref patches(ft_maker *m)
             frames = a->tower_frames > 0 ? a->tower_frames : 1, size = a->tower_patch, tokens = m->batch * m->q_len;
     int64_t high = m->work->image_height / size, wide = m->work->image_width / size;
     ft_bias bias = a->tower_patch_bias ? FT_BIAS : FT_NO_BIAS;
-    if (frames > 0 && a->tower_frames > 0 &&
-        m->work->images > 0) { /* a convolution that is as large as what it reads */
+    if (a->tower_frames > 0 && m->work->images > 0) { /* a convolution that is as large as what it reads */
         ft_conv_shape one = {.n = tokens,
                              .c = channels * frames,
                              .h = size,
@@ -122,7 +122,17 @@ static ft_ref attention(ft_maker *m, ft_ref x)
                    .scale = true,
                    .softmax_fp32 = true,
                    .float_mask = true};
+    int32_t first = b->g->node_count;
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), part[0], part[1], part[2], &s);
+    if (a->tower_apart && m->batch > 1 && !m->engine && m->work->attention != FT_FLASH) {
+        for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) {
+            ft_node *n = &b->g->nodes[i];
+            if (n->verb != FT_DO_ATTENTION) continue;
+            n->op.u.attention.batch = 1;
+            n->count *= (float)m->batch;
+        }
+        y = ft__cat(b, FT_AT(ATTN_MERGE), 1, &y, tokens, a->tower_heads * dim);
+    }
     ft_bias bias = a->tower_bias && !a->tower_out_bias_absent ? FT_BIAS : FT_NO_BIAS;
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->tower_hidden, bias, FT_CUT_ROWS);
 }
@@ -211,6 +221,20 @@ static void pooled(ft_maker *m, ft_ref x)
     ft__part_mlp(m, norm(m, at, y), inner, "gelu", false, false, FT_BIAS);
 }
 
+/* Rows of the table between its own, at every patch's place: in fp32, channels first, a thread for each patch. */
+static ft_ref sampled(ft_maker *m, int64_t rows)
+{
+    enum { TAPS = 16 };
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(EMBED_POSITIONS);
+    int64_t wide = m->arch->tower_hidden, tokens = m->batch * m->q_len;
+    ft_ref table = ft__cast(b, at, ft__parameter(b, "positions", rows, wide), FT_FP32);
+    ft_resize how = {
+        .by = FT_RESIZE_SAMPLE, .axes = 2, .pictures = (double)wide, .pixels = (double)tokens, .window = TAPS};
+    ft_ref x = ft__resize(b, at, "upsample", table, tokens, wide, &how);
+    return ft__cast(b, at, x, b->stored);
+}
+
 static ft_ref tower(ft_maker *m)
 {
     ft_build *b = &m->b;
@@ -220,7 +244,9 @@ static ft_ref tower(ft_maker *m)
     if (a->tower_class) ft__parameter(b, "class_token", 1, a->tower_hidden);
     int64_t edge = a->tower_patch > 0 ? a->tower_size / a->tower_patch : 0, rows = a->tower_positions;
     if (rows == 1) rows = edge * edge + (a->tower_class ? 1 : 0);
-    if (rows > 0)
+    if (rows > 0 && a->tower_sampled && m->work->images > 0)
+        x = ft__add(b, FT_AT(EMBED_POSITIONS), x, sampled(m, rows));
+    else if (rows > 0)
         x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
                     ft__slice(b, ft__parameter(b, "positions", rows, a->tower_hidden), m->q_len, a->tower_hidden));
     int64_t whole = a->tower_window > 0 && a->tower_whole < a->tower_layers ? a->tower_whole : 0;
