@@ -9,6 +9,7 @@ the forty longest kernels by name.
 
 from __future__ import annotations
 
+import copy
 import gc
 import typing
 
@@ -18,17 +19,28 @@ import transformers
 from passes import Case, every, measured
 
 Inputs = dict[str, torch.Tensor]
+# What fills gaps in a text it sees whole, unless its config says that it decodes.
+ENCODERS = ("bert", "roberta", "xlm-roberta", "deberta", "deberta-v2", "distilbert", "electra", "albert", "modernbert", "mpnet")
+
+
+def read(config: Case) -> transformers.PretrainedConfig:
+    said = copy.deepcopy(config)
+    built = transformers.AutoConfig.for_model(said.pop("model_type"), **said)
+    for part in (built, built.get_text_config()):
+        part.use_cache = False
+    return built
 
 
 def build(config: Case, device: str) -> transformers.PreTrainedModel:
     """The model that a config means, with a head for language, weights random and in bf16."""
-    said = dict(config)
-    built = transformers.AutoConfig.for_model(said.pop("model_type"), **said)
-    for part in (built, built.get_text_config()):
-        part.use_cache = False
+    built = read(config)
     kind = transformers.AutoModelForCausalLM
     if built.is_encoder_decoder:
         kind = transformers.AutoModelForSeq2SeqLM
+    if built.model_type == "whisper":
+        kind = transformers.AutoModelForSpeechSeq2Seq
+    if built.model_type in ENCODERS and not getattr(built, "is_decoder", False):
+        kind = transformers.AutoModelForMaskedLM
     if getattr(built, "vision_config", None) is not None or getattr(built, "vq_config", None) is not None:
         kind = transformers.AutoModelForImageTextToText
     if type(built) not in kind._model_mapping:  # it sees, and is mapped as one that writes
@@ -36,13 +48,16 @@ def build(config: Case, device: str) -> transformers.PreTrainedModel:
     with torch.device(device):
         try:
             return kind.from_config(built, attn_implementation="sdpa", dtype=torch.bfloat16)
-        except ValueError:  # it has its own way, or no attention at all
-            return kind.from_config(built, attn_implementation="eager", dtype=torch.bfloat16)
+        except ValueError:  # part of it has its own way, or no attention at all: each as the library has it by default
+            return kind.from_config(read(config), dtype=torch.bfloat16)
 
 
 def pixels(config: transformers.PretrainedConfig, count: int, height: int, width: int) -> tuple[Inputs, int]:
     """What a model's eyes are given for `count` pictures, and how many tokens one becomes."""
     eye, kind, low = config.vision_config, config.model_type, torch.bfloat16
+    if kind == "perception_lm":  # a tower of timm's, whose patches are 14 wide; the picture is one of several tiles
+        side = height // 14 // config.projector_pooling_ratio
+        return {"pixel_values": torch.randn(count, 1, 3, height, width, dtype=low)}, side * side
     if kind == "hunyuan_vl":  # every row of tokens ends in a mark, and so do its beginning and its end
         rows, columns = height // eye.patch_size, width // eye.patch_size
         grid = torch.tensor([[1, rows, columns]] * count)
@@ -114,6 +129,9 @@ def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
     """Tokens, and pictures where the case has them: their places come first in every sequence."""
     batch, images = case["batch"], case.get("images", 0)
     tokens = torch.randint(10, 1000, (batch, case["seq"]))
+    if config.model_type == "whisper":  # half a minute of sound, whatever is said
+        sound = torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions, dtype=torch.bfloat16)
+        return {"input_features": sound, "decoder_input_ids": tokens}
     if config.is_encoder_decoder:
         return {"input_ids": tokens, "decoder_input_ids": tokens}
     if not images:
@@ -145,12 +163,15 @@ def measure(case: Case) -> typing.Iterator[Case]:
     given = {key: value.cuda() for key, value in inputs(model.config, case).items()}
     count = sum(each.numel() for each in model.parameters())
 
+    more = {} if model.config.model_type in ENCODERS else {"use_cache": False}
+    labels = given["decoder_input_ids" if "decoder_input_ids" in given else "input_ids"]
+
     def forward() -> None:
         with torch.no_grad():
-            model(**given, use_cache=False)
+            model(**given, **more)
 
     def train() -> None:
-        model(**given, labels=given["input_ids"], use_cache=False).loss.backward()
+        model(**given, labels=labels, **more).loss.backward()
         model.zero_grad(set_to_none=True)
 
     for task, run in (("forward", forward), ("train", train)):
