@@ -20,10 +20,54 @@ static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
     return ft__linear_with(b, at, x, ft__each_step(b, weight, a->experts), out, FT_NONE, FT_CUT_COLUMNS);
 }
 
+/* Rows in the order of their experts, cut, multiplied and put into their places of one tensor (aria): going back, every
+ * cut is a tensor of zeros with one part filled, and every assignment a copy of the whole gradient. */
+static ft_ref cut_product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
+{
+    ft_build *b = &m->b;
+    int64_t experts = m->arch->experts, rows = ft__tensor_of(b, x)->rows;
+    ft__aside(b, at, "fill", FT_NONE, rows, out, ft_dtype_bytes(b->stored), 1);
+    x = ft__each_step(b, x, experts);
+    int32_t first = b->g->node_count;
+    ft_ref y = product(m, at, x, out);
+    for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) {
+        ft_node *n = &b->g->nodes[i];
+        if (n->verb == FT_DO_SLICE) continue;
+        n->count *= (float)experts;
+        ft__op_share(&n->op, (double)experts);
+    }
+    y = ft__looped(b, ft__copy(b, at, y, rows, out), experts);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].assigns = true;
+    return y;
+}
+
+static ft_ref cut_experts(ft_maker *m, ft_ref x, ft_ref weights)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = ft__tensor_of(b, x)->rows, width = ft__tensor_of(b, x)->cols, routed = tokens * a->topk;
+    int64_t halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank;
+    ft_ref part[2];
+    b->lora_rank = 0;
+    ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, 1, 8, 4); /* how many come to each */
+    ft__sync(b, FT_AT(EXPERTS_HIT));
+    ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
+    ft__split(b, cut_product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn), 2, halves, part);
+    h = ft__mul(b, FT_AT(EXPERTS_ACT), ft__part_activation(m, FT_AT(EXPERTS_ACT), a->activation, part[0]), part[1]);
+    h = cut_product(m, FT_AT(EXPERTS_WO), h, width);
+    b->lora_rank = rank;
+    ft__module(b, 3);
+    h = ft__copy(b, FT_AT(EXPERTS_SCATTER), h, routed, width); /* back to where the tokens stand */
+    h = ft__mul(b, FT_AT(EXPERTS_WEIGH), h, ft__view(b, weights, routed, 1, false));
+    ft_reduction over = {"sum", "sum_cols", tokens, width, a->topk, tokens * width};
+    return ft__reduce_over(b, FT_AT(EXPERTS_SCATTER), h, &over);
+}
+
 ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    if (a->expert_cuts) return cut_experts(m, x, weights);
     int64_t tokens = ft__tensor_of(b, x)->rows, width = ft__tensor_of(b, x)->cols, routed = tokens * a->topk;
     int64_t halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank, every = a->experts + a->zero_experts;
     enum { FIND = 8 }; /* a copy, nonzero's sums, selection and indices, two numbers to the host */
@@ -31,17 +75,11 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     b->lora_rank = 0;
     ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, a->experts, 8, 4); /* a mask of all, and their sums */
     ft__sync(b, FT_AT(EXPERTS_HIT));
-    int32_t first = b->g->node_count, found = first;
-    if (a->expert_cuts) { /* sorted once, then cut: going back, every cut is a tensor of zeros with one part filled */
-        x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
-        first = found = b->g->node_count;
-        x = ft__each_step(b, x, a->experts);
-    } else {
-        ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, routed, 1, 8, FIND);
-        ft__sync(b, FT_AT(EXPERTS_FIND));
-        found = b->g->node_count;
-        x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
-    }
+    int32_t first = b->g->node_count;
+    ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, routed, 1, 8, FIND);
+    ft__sync(b, FT_AT(EXPERTS_FIND));
+    int32_t found = b->g->node_count;
+    x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
     ft_ref h = x;
     ft__split(b, product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn), 2, halves, part);
     h = ft__mul(b, FT_AT(EXPERTS_ACT), ft__part_activation(m, FT_AT(EXPERTS_ACT), a->activation, part[0]), part[1]);
@@ -58,13 +96,12 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft__module(b, (int)every);
     b->lora_rank = rank;
     ft_reduction over = {"sum", "sum_cols", tokens, width, a->topk, tokens * width}; /* added to where it came from */
-    if (!a->expert_cuts) { /* an index_add for each expert; to autograd it is that sum */
-        ft__aside(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, routed, width, ft_dtype_bytes(b->stored), 1);
-        if (b->status != FT_OK) return FT_NONE;
-        ft_node *scatter = &b->g->nodes[b->g->node_count - 1];
-        ft__op_share(&scatter->op, (double)every);
-        scatter->count = (float)every;
-        scatter->manner |= FT_MANNER_INDEX_ADD;
-    }
+    /* An index_add for each expert; to autograd it is that sum. */
+    ft__aside(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, routed, width, ft_dtype_bytes(b->stored), 1);
+    if (b->status != FT_OK) return FT_NONE;
+    ft_node *scatter = &b->g->nodes[b->g->node_count - 1];
+    ft__op_share(&scatter->op, (double)every);
+    scatter->count = (float)every;
+    scatter->manner |= FT_MANNER_INDEX_ADD;
     return ft__reduce_over(b, FT_AT(EXPERTS_SCATTER), h, &over);
 }

@@ -64,7 +64,16 @@ static ft_ref layernorm_fp32(ft_maker *m, ft_at at, ft_ref x, int64_t width)
 
 ft_ref ft__part_norm_of_heads(ft_maker *m, ft_at at, ft_ref x, int64_t heads)
 {
-    return layernorm_fp32(m, at, x, heads * ft__tensor_of(&m->b, x)->cols);
+    ft_build *b = &m->b;
+    ft_tensor t = *ft__tensor_of(b, x);
+    int64_t width = heads * t.cols;
+    if (m->arch->norm == FT_LAYERNORM_FP32) return layernorm_fp32(m, at, x, width);
+    /* Chameleon's: one kernel without weights, then theirs, and a bias. */
+    x = ft__row(b, at, "layernorm", x);
+    if (width > 0) x = ft__view(b, x, t.rows * t.cols / width, width, false);
+    x = ft__mul(b, at, x, ft__parameter(b, "norm.weight", 1, width));
+    ft__module(b, 1);
+    return ft__add(b, at, x, ft__parameter(b, "norm.bias", 1, width));
 }
 
 /* OLMo's layer norm has no weights and runs in fp32 whatever comes in. */
