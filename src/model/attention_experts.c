@@ -62,6 +62,7 @@ ft_ref ft__joined_experts(ft_maker *m, ft_ref x, ft_ref weights)
     int64_t tokens = ft__tensor_of(b, x)->rows, halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank;
     ft_ref part[2];
     b->lora_rank = 0;
+    ft__sort_tokens(m, tokens * a->topk);
     ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, tokens, a->experts, 8, 4); /* how many come to each */
     ft__sync(b, FT_AT(EXPERTS_HIT));
     ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, tokens * a->topk);
@@ -81,6 +82,7 @@ ft_ref ft__part_attention_experts(ft_maker *m, ft_ref x)
     int64_t heads = a->topk * a->kv_heads, halves[2] = {wide, wide};
     bool cached = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
     ft_ref part[2], weights = ft__route(m, x);
+    ft__sort_tokens(m, routed);
     ft__module(b, 3);
     ft_ref q = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
     q = joined_product(m, FT_AT(ATTN_Q_PROJ), q, wide);

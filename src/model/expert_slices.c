@@ -49,6 +49,7 @@ static ft_ref cut_experts(ft_maker *m, ft_ref x, ft_ref weights)
     int64_t halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank;
     ft_ref part[2];
     b->lora_rank = 0;
+    ft__sort_tokens(m, routed);
     ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, 1, 8, 4); /* how many come to each */
     ft__sync(b, FT_AT(EXPERTS_HIT));
     ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
@@ -57,7 +58,9 @@ static ft_ref cut_experts(ft_maker *m, ft_ref x, ft_ref weights)
     h = cut_product(m, FT_AT(EXPERTS_WO), h, width);
     b->lora_rank = rank;
     ft__module(b, 3);
-    h = ft__copy(b, FT_AT(EXPERTS_SCATTER), h, routed, width); /* back to where the tokens stand */
+    double bytes = ft_dtype_bytes(b->stored);
+    ft_ref zeros = ft__fill(b, FT_AT(EXPERTS_SCATTER), routed, width, b->stored, bytes);
+    h = ft__scatter(b, FT_AT(EXPERTS_SCATTER), zeros, h, 0, false, true); /* back to where the tokens stand */
     h = ft__mul(b, FT_AT(EXPERTS_WEIGH), h, ft__view(b, weights, routed, 1, false));
     ft_reduction over = {"sum", "sum_cols", tokens, width, a->topk, tokens * width};
     return ft__reduce_over(b, FT_AT(EXPERTS_SCATTER), h, &over);

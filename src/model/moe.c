@@ -14,7 +14,7 @@
 
 /* Sorting tokens by expert and back: a radix sort, a histogram, sums, indices: some thirty launches. Few tokens are
  * sorted by a single block. */
-static void sort_tokens(ft_maker *m, int64_t routed)
+void ft__sort_tokens(ft_maker *m, int64_t routed)
 {
     ft_build *b = &m->b;
     if (routed <= 1024) {
@@ -136,7 +136,7 @@ ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_r
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t tokens = ft__tensor_of(b, x)->rows, routed = tokens * a->topk, width = ft__tensor_of(b, x)->cols;
-    sort_tokens(m, routed);
+    ft__sort_tokens(m, routed);
     ft_ref mask = ft__input(b, routed, 1, 1);
     ft_ref h = ft__gather(b, FT_AT(MOE_DISPATCH), x, routed);
     h = masked(m, FT_AT(MOE_DISPATCH), h, mask, true);
