@@ -17,7 +17,9 @@ static int print(const cli_args *args, const ft_comparison *c)
     const char *detail = cli_value(args, OPT_COMPARE_DETAIL);
     bool all = detail && !strcmp(detail, "kernels"), json = cli_has(args, OPT_JSON);
     ft_text out = {0};
-    bool printed = json ? ft__answer_compared(&out, NULL, c->compared, c->count)
+    const char *warnings = c->warnings.length ? c->warnings.at : "";
+    if (!json) cli_say_warnings(NULL, warnings);
+    bool printed = json ? ft__answer_compared(&out, NULL, c->compared, c->count, warnings)
                         : ft__screen_compared(&out, &style, c->compared, c->count, all);
     if (json) ft__text_add(&out, "\n");
     if (!printed) out.failed = true;

@@ -9,6 +9,7 @@
 #include "report/json/answer.h"
 #include "report/text/lines.h"
 #include "report/text/screen.h"
+#include "study/warned.h"
 #include "sweep.h"
 #include "terminal.h"
 
@@ -111,7 +112,8 @@ static void title(ft_text *out, const ft_style *style, cli_asker *j, const cli_s
     ft__text_free(&fixed);
 }
 
-static int sweep_gpu(cli_asker *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points, ft_device *device)
+static int sweep_gpu(cli_asker *j, const cli_sweep *sweep, size_t gpu, ft_screen_point *points, ft_device *device,
+                     ft_warned *warned)
 {
     ft_style style = cli_style(j->args);
     ft_scratch scratch = {0};
@@ -127,7 +129,10 @@ static int sweep_gpu(cli_asker *j, const cli_sweep *sweep, size_t gpu, ft_screen
             snprintf(message, sizeof message, "%s", err.message);
             ft__fail_at(&err, s, err.where, 0, 0, "%s (at %s = %.10g)", message, sweep->key, sweep->x[i]);
             status = cli_asker_fail(j, &err);
-        } else if (j->json) {
+            break;
+        }
+        if (!ft__warned_settled(warned)) ft__warned_add(warned, request.warnings, sweep->x[i]);
+        if (j->json) {
             char name[160];
             snprintf(name, sizeof name, "%.64s %s=%.10g", j->gpus[gpu], sweep->key, sweep->x[i]);
             json_t *id = cli_ask_id(&out, name);
@@ -155,6 +160,17 @@ static int sweep_gpu(cli_asker *j, const cli_sweep *sweep, size_t gpu, ft_screen
     return status;
 }
 
+/* What has no effect at any point; in JSON the answers carry it. */
+static int say_warned(const cli_asker *j, const ft_warned *warned)
+{
+    ft_text lines = {0};
+    ft__warned_lines(warned, &lines);
+    if (lines.length && !lines.failed) cli_say_warnings(j->args->operands[0], lines.at);
+    int status = lines.failed ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
+    ft__text_free(&lines);
+    return status;
+}
+
 static int run_sweep(cli_asker *j)
 {
     cli_sweep sweep;
@@ -165,9 +181,12 @@ static int run_sweep(cli_asker *j)
     }
     ft_screen_point *points = calloc(j->gpu_count * sweep.count, sizeof *points);
     ft_device *devices = calloc(j->gpu_count, sizeof *devices);
+    ft_warned warned = {.moving = cli_sweep_key(&sweep)};
     if (!points || !devices) status = cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < j->gpu_count && !status; i++)
-        status = sweep_gpu(j, &sweep, i, points + i * sweep.count, &devices[i]);
+        status = sweep_gpu(j, &sweep, i, points + i * sweep.count, &devices[i], &warned);
+    if (!status && !j->json) status = say_warned(j, &warned);
+    ft__warned_free(&warned);
     if (!status && cli_picture_wanted(j->args)) {
         ft_text fixed = {0};
         cli_sweep_fixed(&fixed, j->args, sweep.option);

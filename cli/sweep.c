@@ -71,6 +71,12 @@ int cli_sweep_parse(const cli_args *args, size_t most, cli_sweep *out)
     return find_option(args->command, text, out);
 }
 
+ft_key_id cli_sweep_key(const cli_sweep *sweep)
+{
+    const ft_key_row *key = cli_options[sweep->option].key;
+    return key ? (ft_key_id)(key - ft__keys) : FT_KEY_COUNT;
+}
+
 void cli_sweep_free(cli_sweep *sweep)
 {
     free(sweep->x);

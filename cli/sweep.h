@@ -16,6 +16,8 @@ typedef struct cli_sweep {
  * either way. */
 int cli_sweep_parse(const cli_args *args, size_t most, cli_sweep *out);
 void cli_sweep_free(cli_sweep *sweep);
+/* The key that the number has in a request; FT_KEY_COUNT: none. */
+ft_key_id cli_sweep_key(const cli_sweep *sweep);
 
 /* Any command that answers in JSON, over the range that --sweep gives one of its numbers. */
 int cli_sweep_command(const cli_args *args);

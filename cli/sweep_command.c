@@ -19,6 +19,7 @@
 #include "report/text/swept.h"
 #include "request/keys.h"
 #include "study/step_view.h"
+#include "study/warned.h"
 #include "sweep.h"
 #include "terminal.h"
 
@@ -186,6 +187,25 @@ static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
     return s->csv ? cli_print(&out) : cli_show(&out, &style);
 }
 
+/* What has no effect at any point, on stderr; in JSON the answers carry it. */
+static int say_warnings(const sweeper *s)
+{
+    ft_warned warned = {.moving = cli_sweep_key(&s->sweep)};
+    ft_text lines = {0}, found = {0};
+    for (size_t i = 0; i < s->answer_count && !ft__warned_settled(&warned); i++) {
+        ft__text_empty(&lines);
+        ft__warnings_of(s->answers[i], &lines);
+        ft__warned_add(&warned, lines.length ? lines.at : "", s->sweep.x[i % s->sweep.count]);
+    }
+    ft__warned_lines(&warned, &found);
+    ft__text_drop(&lines, &found);
+    ft__warned_free(&warned);
+    if (found.length && !found.failed) cli_say_warnings(s->args->operand_count ? s->args->operands[0] : NULL, found.at);
+    int status = found.failed ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
+    ft__text_free(&found);
+    return status;
+}
+
 /* What a page of serving draws beside the table; objectives as the requests have them. */
 static ft_page_loads read_loads(const sweeper *s, size_t rows, double *at)
 {
@@ -267,6 +287,7 @@ int cli_sweep_command(const cli_args *args)
     if (!status && !s.answers) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) cli_sweep_fixed(&s.fixed, args, s.sweep.option);
     for (size_t i = 0; i < gpu_count && !status; i++) status = sweep_gpu(&s, gpus[i], i);
+    if (!status && !s.json) status = say_warnings(&s);
     if (!status && cli_picture_wanted(args)) status = write_page(&s, gpus, gpu_count);
     forget(&s);
     free(gpus);

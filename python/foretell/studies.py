@@ -219,7 +219,8 @@ def sweep(
     asked = request_of(task="sweep", of=of, model=document, gpu=gpu, **request)
     asked |= {"sweep": over} if isinstance(over, str) else {"over": {key: _listed(each) for key, each in over.items()}}
     settings = _settings(predictor, calibration)
-    told = _answered(asked, settings).raw["answers"]
+    answered = _answered(asked, settings)
+    told = answered.raw["answers"]
     kind, gpus = _KINDS.get(of, Step), gpu if isinstance(gpu, (list, tuple)) else [gpu]
 
     def point(at: int) -> dict[str, Any]:
@@ -228,7 +229,9 @@ def sweep(
         own = {key.rpartition(".")[2]: json.loads(value)}
         return request_of(task=of, model=document, gpu=gpus[at * len(gpus) // len(told)], **{**request, **own})
 
-    return Collection(kind.from_dict(each, request=point(at), settings=settings) for at, each in enumerate(told))
+    steps = Collection(kind.from_dict(each, request=point(at), settings=settings) for at, each in enumerate(told))
+    steps.warnings = tuple(answered.warnings)
+    return steps
 
 
 def compare(

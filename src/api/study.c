@@ -1,5 +1,6 @@
 /* study.c: the tasks that ask several times, from a request's document to its answer. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "api/answer.h"
 #include "base/json.h"
@@ -18,6 +19,7 @@
 #include "request/keys.h"
 #include "serving/advise.h"
 #include "study/sweep.h"
+#include "study/warned.h"
 
 static ft_status answer_gpus(const json_t *document, const json_t *id, ft_text *out, ft_error *err)
 {
@@ -176,7 +178,50 @@ static ft_status answer_serve(const ft_context *ft, ft_scratch *scratch, const j
     return status;
 }
 
-/* The answers of the points, one after the other, each what a request of that point alone would answer. */
+/* What a point warns of, read off its answer; not looked for where it can change nothing. */
+static ft_status hear(const ft_text *out, size_t from, double x, ft_warned *to, ft_error *err)
+{
+    if (ft__warned_settled(to) || out->failed) return FT_OK;
+    const char *said = out->at + from + (out->at[from] == ',');
+    json_t *answer = NULL;
+    ft_text lines = {0};
+    if (strstr(said, "\"warnings\""))
+        FT_TRY(ft__json_parse(said, out->length - (size_t)(said - out->at), "the answer", &answer, err));
+    ft__warnings_of(answer, &lines);
+    ft__warned_add(to, lines.length ? lines.at : "", x);
+    bool failed = lines.failed;
+    ft__text_free(&lines);
+    json_decref(answer);
+    return failed ? ft__no_memory(err) : FT_OK;
+}
+
+static ft_status answer_points(const ft_context *ft, ft_scratch *scratch, const ft_sweep_request *r, ft_text *out,
+                               ft_error *err)
+{
+    ft_warned warned = {.moving = ft__sweep_key(r)};
+    ft_text lines = {0};
+    ft_status status = FT_OK;
+    ft__json_member_list(out, "answers");
+    for (size_t gpu = 0; status == FT_OK && gpu < ft__sweep_gpus(r); gpu++)
+        for (size_t i = 0; status == FT_OK && i < r->range.count; i++) {
+            json_t *point = NULL;
+            size_t from = out->length;
+            status = ft__sweep_point(r, gpu, i, &point, err);
+            if (status == FT_OK)
+                status = ft__sweep_explain(r, i, ft__answer_document(ft, scratch, point, out, err), err);
+            if (status == FT_OK) status = hear(out, from, r->range.x[i], &warned, err);
+            json_decref(point);
+        }
+    ft__json_close_list(out);
+    ft__warned_lines(&warned, &lines);
+    ft__answer_lines(out, "warnings", lines.length ? lines.at : "");
+    ft__text_drop(&lines, out);
+    ft__warned_free(&warned);
+    return status;
+}
+
+/* The answers of the points, one after the other, each what a request of that point alone would answer; and what all of
+ * them warn of. */
 static ft_status answer_sweep(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
                               ft_text *out, ft_error *err)
 {
@@ -187,18 +232,9 @@ static ft_status answer_sweep(const ft_context *ft, ft_scratch *scratch, const j
         ft__answer_begin(out, id);
         ft__answer_word(out, "of", json_string_value(ft__key_get(r.base, FT_KEY_ID_TASK)));
         ft__answer_word(out, "key", r.range.key);
-        ft__json_member_list(out, "answers");
+        status = answer_points(ft, scratch, &r, out, err);
+        ft__json_close(out);
     }
-    for (size_t gpu = 0; status == FT_OK && gpu < ft__sweep_gpus(&r); gpu++)
-        for (size_t i = 0; status == FT_OK && i < r.range.count; i++) {
-            json_t *point = NULL;
-            status = ft__sweep_point(&r, gpu, i, &point, err);
-            if (status == FT_OK)
-                status = ft__sweep_explain(&r, i, ft__answer_document(ft, scratch, point, out, err), err);
-            json_decref(point);
-        }
-    ft__json_close_list(out);
-    ft__json_close(out);
     ft__sweep_request_free(&r);
     return status;
 }
@@ -212,7 +248,8 @@ static ft_status answer_compare(const ft_context *ft, ft_scratch *scratch, const
     ft_comparison *found = calloc(1, sizeof *found); /* some KiB */
     if (!found) return ft__no_memory(err);
     ft_status status = ft__compare_of(&r, ft__answer_asking, &asking, found, err);
-    if (status == FT_OK && !ft__answer_compared(out, id, found->compared, found->count)) out->failed = true;
+    const char *warnings = found->warnings.length ? found->warnings.at : "";
+    if (status == FT_OK && !ft__answer_compared(out, id, found->compared, found->count, warnings)) out->failed = true;
     ft__comparison_free(found);
     free(found);
     return status;

@@ -24,6 +24,8 @@ static const struct {
      "curves over GPUs are answered with, no step in detail"},
     {FT_ASK_PLAN, "detail advice techniques course pictures tokens", "layouts are answered with, no step in detail"},
     {FT_ASK_PLAN_SERVE, "advice course", "ways to serve are answered with, none of them in detail"},
+    {FT_ASK_COMPARE, "detail advice techniques course pictures",
+     "times and kernels are compared, nothing else in detail"},
     {FT_ASK_SERVE, "detail techniques pictures loader", "a load is answered with, no step in detail"},
     {FT_ASK_SERVE, "batch global_batch seq", "the engine batches requests, whose lengths are \"isl\" and \"osl\""},
     {FT_ASK_SERVE, "attention execution compile_scope host_us_per_op cache", "the engine's own"},
@@ -101,4 +103,11 @@ void ft__kernel_idle(const json_t *object, const ft_op *op, ft_idle_list *list)
         ft__idle_note(list, object, FT_KEY_ID_WEIGHT_KERNEL, "no weights of few bits are widened");
     if (op->kind == FT_OP_ATTENTION && op->u.attention.q_len == 1)
         ft__idle_note(list, object, FT_KEY_ID_CAUSAL, "one query sees all keys");
+    if (op->kind == FT_OP_MLA && op->u.mla.q_len == 1) {
+        ft__idle_note(list, object, FT_KEY_ID_CAUSAL, "one query sees all keys");
+        ft__idle_note(list, object, FT_KEY_ID_NOPE_DIM, "one query is answered in the latent space");
+        ft__idle_note(list, object, FT_KEY_ID_V_DIM, "one query is answered in the latent space");
+    }
+    if (op->kind == FT_OP_ROW && (op->pass == FT_PASS_FWD || strcmp(op->name, "embedding") != 0))
+        ft__idle_note(list, object, FT_KEY_ID_VOCAB, "only the gradient of an embedding goes over the whole table");
 }

@@ -12,6 +12,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "request/study.h"
+#include "request/tasks.h"
+#include "study/warned.h"
 
 static const size_t largest_file = (size_t)64 << 20;
 
@@ -33,9 +35,9 @@ static json_t *keep(ft_comparison *c, json_t *document)
 static ft_status answer_request(gatherer *g, const char *name, const json_t *request, json_t **out)
 {
     const char *task = json_string_value(json_object_get(request, "task"));
-    bool whole = !task || (strcmp(task, "kernel") != 0 && strcmp(task, "collective") != 0);
+    bool step = !task || ft__among("train forward prefill decode", task);
     json_t *asked = ft__study_copy(request);
-    bool made = asked && (!whole || ft__key_set(asked, FT_KEY_ID_DETAIL, json_string("kernels")));
+    bool made = asked && (!step || ft__key_set(asked, FT_KEY_ID_DETAIL, json_string("kernels")));
     ft_status status = made ? g->answer(g->user, asked, out, g->err) : ft__no_memory(g->err);
     json_decref(asked);
     if (status != FT_OK) return status;
@@ -92,7 +94,9 @@ static ft_status add(gatherer *g, const char *path, json_t *document, size_t lin
     json_t *answer = NULL;
     FT_TRY(answer_request(g, name, document, &answer));
     keep(c, answer);
-    return ft__compared_of(name, answer, document, out, g->err);
+    FT_TRY(ft__compared_of(name, answer, document, out, g->err));
+    if (out->kind == FT_COMPARE_STEP) ft__study_note(FT_ASK_COMPARE, document, &out->idle);
+    return FT_OK;
 }
 
 static ft_status add_lines(gatherer *g, const char *path, char *text)
@@ -154,12 +158,14 @@ ft_status ft__compare_of(const ft_compare_request *r, ft_answerer answer, void *
     if (r->names && json_array_size(r->names) != out->count)
         return ft__fail_at(err, FT_E_RANGE, "names", 0, 0, "%zu names for %zu answers", json_array_size(r->names),
                            out->count);
-    return ft__compare_check(out->compared, out->count, err);
+    ft__warned_by(out->compared, out->count, &out->warnings);
+    return out->warnings.failed ? ft__no_memory(err) : ft__compare_check(out->compared, out->count, err);
 }
 
 void ft__comparison_free(ft_comparison *c)
 {
     for (size_t i = 0; i < c->document_count; i++) json_decref(c->documents[i]);
     for (size_t i = 0; i < c->count; i++) free(c->names[i]);
+    ft__text_free(&c->warnings);
     memset(c, 0, sizeof *c);
 }

@@ -1,7 +1,9 @@
 /* Answers side by side: what was asked differently, where the time differs, and why one is faster. */
 #ifndef FT_STUDY_COMPARE_H
 #define FT_STUDY_COMPARE_H
+#include "base/text.h"
 #include "request/compare.h"
+#include "request/idle.h"
 
 enum { FT_MOST_COMPARED = 8, FT_MOST_CAUSES = 8 };
 
@@ -19,6 +21,7 @@ typedef struct ft_compared {
     const char *version; /* of the program that answered; NULL: it does not say */
     const char *task;    /* "train" */
     ft_compare_kind kind;
+    ft_idle_list idle; /* what its request asks to see of the step, which a comparison does not show */
 } ft_compared;
 
 /* Says what an answer is of; refuses errors and what cannot be compared. */
@@ -75,6 +78,7 @@ typedef struct ft_comparison {
     json_t *documents[2 * FT_MOST_COMPARED]; /* answers and requests that are kept */
     char *names[FT_MOST_COMPARED];
     size_t document_count;
+    ft_text warnings; /* of the answers, one per line; with the answer's name where not all have it */
 } ft_comparison;
 /* At least two, of one task and one version. */
 ft_status ft__compare_of(const ft_compare_request *r, ft_answerer answer, void *user, ft_comparison *out,

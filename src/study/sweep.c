@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "request/keys.h"
+#include "request/tasks.h"
+#include "request/words.h"
 
 ft_status ft__sweep_prepare(ft_scratch *scratch, ft_sweep_request *r, ft_error *err)
 {
@@ -25,6 +27,17 @@ ft_status ft__sweep_prepare(ft_scratch *scratch, ft_sweep_request *r, ft_error *
     if (status != FT_OK) return FT_OK;
     if (sheet.arch.fixed_batch > 0) return FT_OK; /* by the model's file, which then has one cell of itself */
     return ft__key_set(r->base, FT_KEY_ID_MICRO_BATCH, json_integer(1)) ? FT_OK : ft__no_memory(err);
+}
+
+ft_key_id ft__sweep_key(const ft_sweep_request *r)
+{
+    const char *task = json_string_value(ft__key_get(r->base, FT_KEY_ID_TASK));
+    for (int i = 0; r->section && i < FT_KEY_COUNT; i++)
+        if (!strcmp(ft__section_name(ft__keys[i].section), r->section) && !strcmp(ft__keys[i].key, r->range.key))
+            return (ft_key_id)i;
+    for (int i = 0; !r->section && i < FT_ASK_COUNT; i++)
+        if (!strcmp(ft__ask_words[i], task)) return ft__task_key((ft_ask)i, r->range.key);
+    return FT_KEY_COUNT;
 }
 
 size_t ft__sweep_gpus(const ft_sweep_request *r) { return json_is_array(r->gpus) ? json_array_size(r->gpus) : 1; }

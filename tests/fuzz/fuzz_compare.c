@@ -16,7 +16,7 @@ static void show(const ft_compared *c, size_t count)
         ft__text_free(&out);
     }
     ft_text out = {0};
-    FUZZ_CHECK(ft__answer_compared(&out, NULL, c, count));
+    FUZZ_CHECK(ft__answer_compared(&out, NULL, c, count, ""));
     json_t *read = json_loads(out.at, 0, NULL);
     FUZZ_CHECK(json_is_true(json_object_get(read, "ok")));
     FUZZ_CHECK(json_array_size(json_object_get(read, "answers")) == count);

@@ -23,6 +23,15 @@ BASES: dict[str, list[dict[str, Any]]] = {
     "kernel": [
         {"op": "gemm", "m": 512, "n": 512, "k": 512, "gpu": "h100_sxm"},
         {"op": "attention", "gpu": "h100_sxm", "batch": 2, "heads": 16, "q_len": 1, "kv_len": 1024, "head_dim": 64},
+        {"op": "mla", "gpu": "h100_sxm", "batch": 2, "heads": 16, "q_len": 1, "kv_len": 1024},
+        {"op": "mla", "gpu": "h100_sxm", "batch": 2, "heads": 16, "q_len": 512, "kv_len": 1024},
+        {"op": "softmax", "gpu": "h100_sxm", "rows": 64, "cols": 64},
+        {"op": "embedding", "gpu": "h100_sxm", "rows": 64, "cols": 64, "pass": "bwd"},
+        {"op": "conv2d", "gpu": "h100_sxm", "n": 2, "c": 64, "h": 32, "w": 32, "k": 64, "r": 3, "pad": 1},
+        {"op": "moe", "gpu": "h100_sxm", "tokens": 64, "hidden": 512, "inter": 512, "topk": 2, "experts": 8},
+        {"op": "optimizer", "name": "adamw", "gpu": "h100_sxm", "params": 1000000},
+        {"op": "elementwise", "name": "add", "gpu": "h100_sxm", "numel": 4096},
+        {"op": "quantize", "gpu": "h100_sxm", "rows": 64, "cols": 64},
     ],
     "collective": [
         {"op": "all_reduce", "ranks": 4, "bytes": 1e8, "gpu": "h100_sxm"},
@@ -239,3 +248,73 @@ def test_searches_say_it_at_every_front_end(program: Path, task: str) -> None:
         assert f"{LLAMA['model']}: warning: {start}" in shown.stderr, shown.stderr
         for warnings in (answered, batched, found.warnings):
             assert any(each.startswith(start) for each in warnings), warnings
+
+
+# -- sweeps and comparisons ---------------------------------------------------------------------------------------------
+
+# What is swept, keys beside it, and which have no effect: at all points, or at those that do not repeat the default.
+SWEPT: list[tuple[str, list[Any], dict[str, Any], list[str], set[str]]] = [
+    ("zero", [0, 1, 2, 3], {"parallel": {"sp": True}}, ["--sp"], {"zero", "sp"}),
+    ("zero", [1, 2, 3], {"parallel": {"dp": 2}}, ["--dp=2"], set()),
+    ("tp", [1, 2], {"parallel": {"sp": True}, "compile_scope": "layers"}, ["--sp", "--compile-scope=layers"], {"compile_scope"}),
+    ("oversubscription", [2, 4], {}, [], {"oversubscription"}),
+    ("batch", [1, 2], {"layout": "nchw"}, ["--layout=nchw"], {"layout"}),
+]
+
+
+@pytest.mark.parametrize(("key", "points", "keys", "flags", "idle"), SWEPT)
+def test_sweeps_say_what_has_no_effect_at_any_point(
+    program: Path, key: str, points: list[Any], keys: dict[str, Any], flags: list[str], idle: set[str]
+) -> None:
+    step = "x2" if key in ("tp", "oversubscription") else "1"
+    line = [program, "train", LLAMA["model"], f"--gpu={LLAMA['gpu']}", "--advice=none", *flags, f"--sweep={key}={points[0]}:{points[-1]}:{step}"]
+    asked = {"task": "sweep", **LLAMA, **keys, "over": {key: points}}
+    answered = json.loads(run(program, "batch", input=json.dumps(asked)).stdout)
+    assert answered["ok"] and len(answered["answers"]) == len(points), answered
+    swept = foretell.sweep({key: points}, **LLAMA, **keys)
+    for shown in (run(*line), run(*line, "--csv")):
+        assert shown.returncode == 0
+        assert {each.split('"')[1] for each in shown.stderr.splitlines() if "has no effect: " in each} == idle, shown.stderr
+    for warnings in (answered.get("warnings", []), swept.warnings):
+        assert {each.split('"')[1] for each in warnings if "has no effect: " in each} == idle, warnings
+    for each in swept.warnings:
+        assert f"warning: {each}" in str(swept)
+
+
+def test_a_sweep_of_kernels_says_it(program: Path) -> None:
+    keys = {"op": "gemm", "m": 64, "k": 64, "gpu": "h100_sxm", "bias": True}
+    start = '"bias" has no effect: '
+    line = [program, "kernel", "gemm", "-m", "64", "-k", "64", "--bias", "--gpu=h100_sxm", "--sweep=n=64:128:64"]
+    assert f"gemm: warning: {start}" in run(*line).stderr
+    answered = json.loads(run(program, "batch", input=json.dumps({"task": "sweep", "of": "kernel", **keys, "sweep": "n=64:128:64"})).stdout)
+    assert [each for each in answered["warnings"] if each.startswith(start)], answered
+
+
+COMPARED: list[tuple[dict[str, Any], dict[str, Any], set[str]]] = [
+    ({"layout": "nchw"}, {"layout": "nchw", "batch": 2}, {'"layout" has no effect: '}),
+    ({"compile_scope": "layers"}, {"execution": "compile"}, {'a: "compile_scope" has no effect: '}),
+    ({"parallel": {"sp": True}}, {"parallel": {"sp": True, "tp": 2}}, {'a: "sp" has no effect: '}),
+    ({"pictures": ["layers"]}, {"detail": "kernels"}, {'a: "pictures" has no effect: ', 'b: "detail" has no effect: '}),
+    ({}, {"batch": 2}, set()),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "idle"), COMPARED)
+def test_comparisons_say_what_has_no_effect(program: Path, tmp_path: Path, one: dict[str, Any], other: dict[str, Any], idle: set[str]) -> None:
+    asks = [{"task": "train", **LLAMA, **one}, {"task": "train", **LLAMA, **other}]
+    for name, ask in zip("ab", asks, strict=True):
+        (tmp_path / name).write_text(json.dumps(ask))
+    shown = run(program, "compare", "a", "b", cwd=tmp_path)
+    assert shown.returncode == 0
+    answered = json.loads(run(program, "compare", "a", "b", "--json", cwd=tmp_path).stdout).get("warnings", [])
+    batched = json.loads(run(program, "batch", input=json.dumps({"task": "compare", "requests": asks, "names": ["a", "b"]})).stdout)
+    found = foretell.compare(*asks, names=["a", "b"])
+    said = [line.removeprefix("foretell: warning: ") for line in shown.stderr.splitlines()]
+    for warnings in (said, answered, batched.get("warnings", []), found.warnings):
+        assert {each.partition("effect: ")[0] + "effect: " for each in warnings} == idle, warnings
+
+
+def test_a_comparison_of_grids_is_asked_without_kernels(program: Path) -> None:
+    asks = [{"task": "infer", **LLAMA, "batch": [1], "seq": [512]}, {"task": "infer", **LLAMA, "batch": [1], "seq": [512], "dtype": "fp16"}]
+    answered = json.loads(run(program, "batch", input=json.dumps({"task": "compare", "requests": asks})).stdout)
+    assert answered["ok"] and "warnings" not in answered, answered

@@ -172,7 +172,7 @@ static ft_status attempt(void *context)
     const couple *t = context;
     ft_text screen = {0}, answer = {0};
     const ft_style style = {.unicode = true, .width = 110};
-    bool made = ft__screen_compared(&screen, &style, t->c, 2, true) && ft__answer_compared(&answer, NULL, t->c, 2);
+    bool made = ft__screen_compared(&screen, &style, t->c, 2, true) && ft__answer_compared(&answer, NULL, t->c, 2, "");
     made = made && !screen.failed && !answer.failed;
     ft__text_free(&screen);
     ft__text_free(&answer);

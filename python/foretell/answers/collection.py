@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
 from .._frame import Tabular, flat
@@ -32,6 +32,8 @@ class Collection(tuple[T, ...], Tabular):
     >>> table["h100_sxm"].memory_gib
     80
     """
+
+    warnings: Sequence[str] = ()  # of a sweep: what all of its points warn of
 
     def __getitem__(self, key: Any) -> Any:
         """By place, or by name or id."""
@@ -63,7 +65,7 @@ class Collection(tuple[T, ...], Tabular):
         shown = [[_cell(key, row.get(key)) for key in columns] for row in rows[:_SHOWN]]
         words = [at for at, key in enumerate(columns) if any(isinstance(row.get(key), str) for row in rows)]
         table = Table("", columns, shown, left=words, more=max(0, len(rows) - _SHOWN))
-        return Sheet(f"{len(self)} of them", tables=[table] if columns else [])
+        return Sheet(f"{len(self)} of them", tables=[table] if columns else [], warnings=self.warnings)
 
     def __str__(self) -> str:
         return self.sheet().text()

@@ -63,7 +63,7 @@ static void add_pair(ft_text *out, const ft_pair *p)
     ft__json_close_list(out);
 }
 
-bool ft__answer_compared(ft_text *out, const json_t *id, const ft_compared *c, size_t count)
+bool ft__answer_compared(ft_text *out, const json_t *id, const ft_compared *c, size_t count, const char *warnings)
 {
     bool timed = c[0].kind == FT_COMPARE_STEP || c[0].kind == FT_COMPARE_KERNEL, made = true;
     ft__answer_begin(out, id);
@@ -85,6 +85,7 @@ bool ft__answer_compared(ft_text *out, const json_t *id, const ft_compared *c, s
         ft__json_close(out);
     }
     ft__json_close_list(out);
+    ft__answer_lines(out, "warnings", warnings);
     ft__json_close(out);
     return made && !out->failed;
 }

@@ -29,5 +29,6 @@ bool ft__compared_change(char out[FT_COMPARED_CELL], double from, double to);
 bool ft__screen_compared(ft_text *out, const ft_style *style, const ft_compared *c, size_t count, bool all);
 /* Answer `other` against the first. */
 bool ft__screen_pair(ft_text *out, const ft_style *style, const ft_compared *c, size_t other, bool all);
-bool ft__answer_compared(ft_text *out, const json_t *id, const ft_compared *c, size_t count);
+/* `warnings`: one per line, "" for none. */
+bool ft__answer_compared(ft_text *out, const json_t *id, const ft_compared *c, size_t count, const char *warnings);
 #endif
