@@ -115,6 +115,25 @@ static int write_pictures(const trainer *t, ft_step_view *v, ft_error *err)
     return status;
 }
 
+/* Of one GPU: the step, its network, how long a training takes. */
+static void add_whole(const trainer *t, ft_text *out, const ft_style *style, const ft_step_view *v)
+{
+    if (!add_screen(t->ask.args, out, style, v)) out->failed = true;
+    if (!cli_many_screen(t->ask.args, out, style, v)) out->failed = true;
+    if (!(v->tokens > 0)) return;
+    ft_days days = ft__days_of(v, v->tokens, (double)ft__view_gpus(v));
+    ft__screen_days(out, style, &days);
+    if (t->planned.tried) ft__screen_planned(out, style, &t->planned);
+}
+
+/* Of several GPUs: what they have in common. */
+static void add_title(ft_text *out, const ft_style *style, const ft_step_view *v)
+{
+    ft_step_view all = *v;
+    all.device = NULL;
+    ft__screen_step_title(out, style, &all);
+}
+
 static int run_gpus(trainer *t)
 {
     cli_asker *a = &t->ask;
@@ -144,9 +163,7 @@ static int run_gpus(trainer *t)
         cases[count++].step = *view.step;
         if (a->gpu_count > 1 && count == 1 && cli_picture_wanted(a->args)) {
             static const ft_style page = {.unicode = true, .width = 100000};
-            ft_step_view all = view;
-            all.device = NULL;
-            ft__screen_step_title(&heading, &page, &all);
+            add_title(&heading, &page, &view);
         }
         if (a->json) {
             json_t *id = a->gpu_count > 1 ? cli_ask_id(&out, a->gpus[i]) : NULL;
@@ -159,18 +176,10 @@ static int run_gpus(trainer *t)
             if (!ft__csv_step(&out, &view)) out.failed = true;
             continue;
         }
-        if (a->gpu_count == 1 && !add_screen(a->args, &out, &style, &view)) out.failed = true;
-        if (a->gpu_count == 1 && !cli_many_screen(a->args, &out, &style, &view)) out.failed = true;
+        if (a->gpu_count == 1) add_whole(t, &out, &style, &view);
         if (a->gpu_count > 1 && count == 1) {
-            ft_step_view all = view;
-            all.device = NULL;
-            ft__screen_step_title(&out, &style, &all);
+            add_title(&out, &style, &view);
             ft__text_add(&out, "\n");
-        }
-        if (a->gpu_count == 1 && view.tokens > 0) {
-            ft_days days = ft__days_of(&view, view.tokens, (double)ft__view_gpus(&view));
-            ft__screen_days(&out, &style, &days);
-            if (t->planned.tried) ft__screen_planned(&out, &style, &t->planned);
         }
     }
     if (!status && !a->json && a->gpu_count > 1 && !ft__screen_steps(&out, &style, cases, count, quantile))

@@ -202,6 +202,34 @@ static walk walk_of(const ft_device *device, const ft_op *op, const costs *c)
     return best;
 }
 
+typedef struct times {
+    double bytes, cache_bytes, compute_ms, memory_ms, pass_ms, mma_over_soft;
+} times;
+
+static void fill_features(const ft_device *device, const ft_op *op, const times *x, double launch_us, const walk *w,
+                          ft_physics *out)
+{
+    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
+           kvh = (double)op->u.attention.kv_heads, e = ft_dtype_bytes(op->dtype);
+    double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
+    float *f = out->feature;
+    double l2 = device->l2_mib * 1048576;
+    *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(q), *f++ = ft__lg(kv), *f++ = (float)d;
+    *f++ = (float)(h / kvh), *f++ = (float)op->u.attention.causal, *f++ = ft__lg(1 + (double)op->u.attention.window);
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)(e < 2);
+    *f++ = ft__lg(out->body_ms * 1e3 / launch_us), *f++ = ft__lg(x->compute_ms / x->memory_ms),
+    *f++ = ft__lg(x->mma_over_soft);
+    *f++ = ft__lg(w->tiles), *f++ = ft__lg(w->waves), *f++ = (float)(w->waves / ceil(w->waves)),
+    *f++ = (float)w->height;
+    *f++ = (float)w->longest_share, *f++ = (float)(x->pass_ms / out->body_ms), *f++ = ft__lg(x->bytes / l2);
+    *f++ = ft__lg(x->cache_bytes / l2), *f++ = ft__twos(op->u.attention.q_len, 8),
+    *f++ = ft__twos(op->u.attention.heads, 8);
+    *f++ = ft__twos(op->u.attention.head_dim, 8), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
+    *f++ = (float)(op->pass == FT_PASS_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h),
+    *f++ = ft__lg(kvh * d);
+    *f++ = ft__lg(q * h / kvh);
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
@@ -263,21 +291,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->tiles = w.tiles;
     out->waves = w.waves;
     out->note = NULL;
-    if (!want) return;
-    float *f = out->feature;
-    double l2 = device->l2_mib * 1048576;
-    *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(q), *f++ = ft__lg(kv), *f++ = (float)d;
-    *f++ = (float)(h / kvh), *f++ = (float)op->u.attention.causal, *f++ = ft__lg(1 + (double)op->u.attention.window);
-    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)(e < 2);
-    *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(compute / memory_ms), *f++ = ft__lg(mma / soft);
-    *f++ = ft__lg(w.tiles), *f++ = ft__lg(w.waves), *f++ = (float)(w.waves / ceil(w.waves)), *f++ = (float)w.height;
-    *f++ = (float)w.longest_share, *f++ = (float)(pass_ms / out->body_ms), *f++ = ft__lg(bytes / l2);
-    *f++ = ft__lg(keys * (d + dv) * kv_e / l2), *f++ = ft__twos(op->u.attention.q_len, 8),
-    *f++ = ft__twos(op->u.attention.heads, 8);
-    *f++ = ft__twos(op->u.attention.head_dim, 8), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
-    *f++ = (float)(op->pass == FT_PASS_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h),
-    *f++ = ft__lg(kvh * d);
-    *f++ = ft__lg(q * h / kvh);
+    if (want)
+        fill_features(device, op, &(times){bytes, keys * (d + dv) * kv_e, compute, memory_ms, pass_ms, mma / soft},
+                      th[LAUNCH], &w, out);
 }
 
 const ft_family ft__attention_family = {

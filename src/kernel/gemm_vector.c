@@ -96,11 +96,10 @@ static unsigned batched_tiles(const ft_device *device)
     return 0;
 }
 
-static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+/* Arithmetic per ms that the lanes reach, fed from operands that lie so. */
+static double rate_of(const ft_device *device, const ft_op *op, const double *th)
 {
-    double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
-    double e = ft_dtype_bytes(op->dtype), peak = ft__peak_tflops(device, op->dtype) * 1e9;
-    double clocks = 1e-3 * ft__clock_scale(device);
+    double peak = ft__peak_tflops(device, op->dtype) * 1e9;
     bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
     bool wide = device->vendor == FT_VENDOR_NVIDIA && device->lanes_per_sm >= 128 && device->process_nm < 12;
     double rate = th[EC] * peak * (wide ? th[LANES128] : 1);
@@ -110,6 +109,39 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
         rate *= th[LAYOUT_T];
     else if (!b_t)
         rate *= th[LAYOUT_NN];
+    return rate;
+}
+
+static void fill_features(const ft_device *device, const ft_op *op, const double *th, double memory_ms,
+                          const ft_gemm_pick *pick, ft_physics *out)
+{
+    double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
+    double e = ft_dtype_bytes(op->dtype);
+    bool a_t = op->u.gemm.layout[0] == 't', b_t = op->u.gemm.layout[1] == 't';
+    float *f = out->feature;
+    double l2 = device->l2_mib * 1048576;
+    int aligned[3];
+    ft__gemm_op_alignment(op, aligned);
+    *f++ = ft__lg(m), *f++ = ft__lg(n), *f++ = ft__lg(k), *f++ = ft__lg(b);
+    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[op->timing == FT_TIMING_OP ? GAP : LAUNCH]),
+    *f++ = ft__lg(out->compute_ms / memory_ms);
+    *f++ = (float)(pick->waves / ceil(pick->waves)), *f++ = ft__lg(pick->waves);
+    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)),
+    *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
+    *f++ = (float)pick->split, *f++ = (float)(out->tile_m * out->tile_n);
+    *f++ = ft__lg(e * b * (m * k + k * n) / l2), *f++ = ft__lg(e * b * m * n / l2),
+    *f++ = ft__lg(fmin(m, n) / fmax(m, n));
+    *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
+    for (int t = 0; t < TILES; t++) *f++ = pick->log_ratio[t];
+    *f++ = ft__twos(op->u.gemm.m, 8), *f++ = ft__twos(op->u.gemm.n, 8), *f++ = ft__twos(op->u.gemm.k, 8),
+    *f++ = (float)op->u.gemm.bias;
+    *f++ = ft__lg(b * m * n * k / device->sms), *f++ = (float)(op->timing == FT_TIMING_DEVICE);
+}
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    double m = (double)op->u.gemm.m, n = (double)op->u.gemm.n, k = (double)op->u.gemm.k, b = (double)op->u.gemm.b;
+    double e = ft_dtype_bytes(op->dtype), clocks = 1e-3 * ft__clock_scale(device), rate = rate_of(device, op, th);
     double resident, bytes = ft__gemm_bytes(device, op, 1, &resident);
     double memory_ms = ft__gemm_memory_ms(device, bytes, resident, th[EB], th[WARM], FT_K_GEMM_VECTOR_L2_BYTES_PER_FLOP,
                                           FT_K_GEMM_VECTOR_RAMP_US * clocks);
@@ -150,25 +182,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     ft_gemm_pick pick;
     ft__gemm_outcome(device, op, &s, (ft_gemm_power){energy, rate * 1e-9, th[POWER_US]}, th[BIAS], want, &pick, out);
     out->note = NULL;
-    if (!want) return;
-    float *f = out->feature;
-    double l2 = device->l2_mib * 1048576;
-    int aligned[3];
-    ft__gemm_op_alignment(op, aligned);
-    *f++ = ft__lg(m), *f++ = ft__lg(n), *f++ = ft__lg(k), *f++ = ft__lg(b);
-    *f++ = ft__lg(1 + out->body_ms * 1e3 / th[op->timing == FT_TIMING_OP ? GAP : LAUNCH]),
-    *f++ = ft__lg(out->compute_ms / memory_ms);
-    *f++ = (float)(pick.waves / ceil(pick.waves)), *f++ = ft__lg(pick.waves);
-    *f++ = (float)(m / (ceil(m / out->tile_m) * out->tile_m)),
-    *f++ = (float)(n / (ceil(n / out->tile_n) * out->tile_n));
-    *f++ = (float)pick.split, *f++ = (float)(out->tile_m * out->tile_n);
-    *f++ = ft__lg(e * b * (m * k + k * n) / l2), *f++ = ft__lg(e * b * m * n / l2),
-    *f++ = ft__lg(fmin(m, n) / fmax(m, n));
-    *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
-    for (int t = 0; t < TILES; t++) *f++ = pick.log_ratio[t];
-    *f++ = ft__twos(op->u.gemm.m, 8), *f++ = ft__twos(op->u.gemm.n, 8), *f++ = ft__twos(op->u.gemm.k, 8),
-    *f++ = (float)op->u.gemm.bias;
-    *f++ = ft__lg(b * m * n * k / device->sms), *f++ = (float)(op->timing == FT_TIMING_DEVICE);
+    if (want) fill_features(device, op, th, memory_ms, &pick, out);
 }
 
 const ft_family ft__gemm_vector_family = {

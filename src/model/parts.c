@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "graph/emit.h"
+#include "model/mixers.h"
 #include "model/relative.h"
 
 /* -- activations ------------------------------------------------------------------------------- */
@@ -212,4 +213,27 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "mulu", logits);
     }
     return m->work->task == FT_TRAIN ? ft__loss(b, FT_AT(LOSS), logits, ft__upcasts(m)) : logits;
+}
+
+ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref further = FT_NONE, shared = a->tied ? table : FT_NONE;
+    if (m->work->mtp > 0 && a->lm_head) {
+        if (!a->tied) shared = ft__weight(b, "head.weight", a->vocab, width);
+        further = ft__part_mtp(m, x, table, shared);
+    }
+    if (a->streams > 1) x = ft__part_hyper_head(m, x);
+    if (a->altup > 1) x = ft__part_altup_close(m, x);
+    if (a->final_norm) x = ft__part_stream_norm(m, FT_AT(NORM), x);
+    if (a->embed_width && a->embed_width != a->hidden)
+        x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
+    if (a->head_dense) {
+        x = ft__linear(b, FT_AT(HEAD_DENSE), x, a->hidden, FT_NO_BIAS, FT_WHOLE);
+        x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
+        x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
+    }
+    x = ft__part_head(m, x, shared);
+    return further != FT_NONE ? ft__add(b, FT_AT(LOSS), x, further) : x;
 }

@@ -94,6 +94,8 @@ bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols);
 /* Of a sequence's positions those that head and loss go over: "loss_positions". */
 ft_ref ft__part_chosen(ft_maker *m, ft_ref x);
 ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table);
+/* From a decoder's stream to logits and loss, further tokens' included. `table`: of the embedding, `width` wide. */
+ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width);
 
 /* Builders by design. Each makes every forward block and leaves the loss (training) or the result as the last block's
  * carry. */

@@ -376,22 +376,6 @@ void ft__make_transformer(ft_maker *m)
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;
-    ft_ref further = FT_NONE, shared = a->tied ? table : FT_NONE;
-    if (m->work->mtp > 0 && a->lm_head) {
-        if (!a->tied) shared = ft__weight(b, "head.weight", a->vocab, width);
-        further = ft__part_mtp(m, x, table, shared);
-    }
-    if (a->streams > 1) x = ft__part_hyper_head(m, x);
-    if (a->altup > 1) x = ft__part_altup_close(m, x);
-    if (a->final_norm) x = ft__part_stream_norm(m, FT_AT(NORM), x);
-    if (a->embed_width && a->embed_width != a->hidden)
-        x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
-    if (a->head_dense) {
-        x = ft__linear(b, FT_AT(HEAD_DENSE), x, a->hidden, FT_NO_BIAS, FT_WHOLE);
-        x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
-        x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
-    }
-    x = ft__part_head(m, x, shared);
-    if (further != FT_NONE) x = ft__add(b, FT_AT(LOSS), x, further);
+    x = ft__part_logits(m, x, table, width);
     ft__block_close(b, x);
 }

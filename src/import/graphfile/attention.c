@@ -81,6 +81,23 @@ static bool scale_is_fine(ft_graph_reader *r)
     return false;
 }
 
+/* What comes out: [batch, length, heads * dim] as it lies, or a view of it with the heads in front. */
+static void give_heads(ft_graph_reader *r, ft_ref y, const ft_named *q, int64_t wide, bool heads_out)
+{
+    int64_t merged[3] = {q->dim[0], q->dim[2], q->dim[1] * wide};
+    if (!heads_out) {
+        ft__graphfile_result(r, y, 3, merged);
+        return;
+    }
+    int64_t shape[4] = {q->dim[0], q->dim[1], q->dim[2], wide};
+    ft_named out = ft__graphfile_fresh(y, 4, shape);
+    out.stride[1] = wide;
+    out.stride[2] = q->dim[1] * wide;
+    out.ref = ft__view_as(ft__graphfile_build(r), y, q->dim[0] * q->dim[1] * q->dim[2], wide,
+                          ft__graphfile_order(&out));
+    ft__graphfile_give(r, 0, &out);
+}
+
 void ft__read_attention(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -142,15 +159,5 @@ void ft__read_attention(ft_graph_reader *r, ft_at at)
     if (s.float_mask && !ft__graphfile_failed(r)) let_mask_learn(b, &given);
     m->mask = mask;
     m->work = asked;
-    int64_t wide = v.dim[3], merged[3] = {q.dim[0], q.dim[2], q.dim[1] * wide};
-    if (!heads_out) {
-        ft__graphfile_result(r, y, 3, merged);
-        return;
-    }
-    int64_t shape[4] = {q.dim[0], q.dim[1], q.dim[2], wide};
-    ft_named out = ft__graphfile_fresh(y, 4, shape);
-    out.stride[1] = wide;
-    out.stride[2] = q.dim[1] * wide;
-    out.ref = ft__view_as(b, y, q.dim[0] * q.dim[1] * q.dim[2], wide, ft__graphfile_order(&out));
-    ft__graphfile_give(r, 0, &out);
+    give_heads(r, y, &q, v.dim[3], heads_out);
 }
