@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "fit/learning_constants.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
 
@@ -28,7 +29,8 @@ static void add_rows(const ft_cell *cell, const ft_cell_gpu *g, double weight, d
 
 void ft__baseline_linear(const ft_cell *cell, const ft_cell_gpu *gpu, ft_expert *out)
 {
-    double a[3][3] = {{0}}, b[3] = {0}, x[3] = {3, 1.2, 1.2};
+    double a[3][3] = {{0}}, b[3] = {0}, x[3];
+    memcpy(x, ft__k_learning_linear_start, sizeof x);
     *out = gpu ? gpu->expert : cell->world;
     memset(out->theta, 0, sizeof out->theta);
     out->family[0] = '~';

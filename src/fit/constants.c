@@ -67,7 +67,7 @@ static double cost_of(const ft_family *f, ft_subset s, const double *x, const do
 static void assemble(const ft_family *f, ft_subset s, const double *x, const double *x0, double prior, double total,
                      system_ *sys)
 {
-    const double step = 0.02, d = beyond(f);
+    const double step = ft__k_learning_descent.step, d = beyond(f);
     double theta[FT_MAX_THETA] = {0};
     memset(sys, 0, sizeof *sys);
     for (int j = 0; j < f->parameter_count; j++) theta[j] = exp(x[j]);
@@ -124,7 +124,9 @@ static void solve(const system_ *sys, int n, double damping, double *d)
 void ft__fit_constants(const ft_family *f, ft_subset s, const double *center, double prior, int iterations,
                        double *theta)
 {
-    double x[FT_MAX_THETA], x0[FT_MAX_THETA], try[FT_MAX_THETA], d[FT_MAX_THETA], total = 0, damping = 0.05;
+    double x[FT_MAX_THETA], x0[FT_MAX_THETA], try[FT_MAX_THETA], d[FT_MAX_THETA], total = 0;
+    double damping = ft__k_learning_descent.damping;
+    const double furthest = ft__k_learning_descent.furthest;
     int n = f->parameter_count;
     for (int j = 0; j < n; j++) x[j] = x0[j] = log(clamp(center[j], f->parameters[j].low, f->parameters[j].high));
     for (size_t i = 0; i < s.count; i++) total += (double)s.rows->at[s.index[i]].weight;
@@ -137,8 +139,8 @@ void ft__fit_constants(const ft_family *f, ft_subset s, const double *center, do
         for (int attempt = 0; attempt < 6 && !better; attempt++) {
             solve(&sys, n, damping, d);
             for (int j = 0; j < n; j++)
-                try[j] = f->parameters[j].spread > 0 ? clamp(x[j] + clamp(d[j], -0.7, 0.7), log(f->parameters[j].low),
-                                                             log(f->parameters[j].high))
+                try[j] = f->parameters[j].spread > 0 ? clamp(x[j] + clamp(d[j], -furthest, furthest),
+                                                             log(f->parameters[j].low), log(f->parameters[j].high))
                                                      : x[j];
             double c = cost_of(f, s, try, x0, prior, total);
             better = c < cost;
@@ -146,12 +148,12 @@ void ft__fit_constants(const ft_family *f, ft_subset s, const double *center, do
                 gain = (cost - c) / cost;
                 cost = c;
                 memcpy(x, try, sizeof x);
-                damping = fmax(damping * 0.3, 1e-4);
+                damping = fmax(damping * ft__k_learning_descent.eased, ft__k_learning_descent.least);
             } else {
-                damping *= 5;
+                damping *= ft__k_learning_descent.harder;
             }
         }
-        if (!better || gain < 1e-4) break;
+        if (!better || gain < ft__k_learning_descent.enough) break;
     }
     for (int j = 0; j < n; j++) theta[j] = exp(x[j]);
     for (int j = n; j < FT_MAX_THETA; j++) theta[j] = 0;

@@ -29,8 +29,9 @@ static void name_line(const ft_cell *cell, const char *kind, const char *gpu, ft
     strncpy(line->kind, kind, sizeof line->kind - 1);
 }
 
-static const float weights[] = {0, 0.25f, 0.5f, 0.75f, 1};
+/* Of another's trees: none, quarters, all. */
 enum { WEIGHTS = 5 };
+static float weight_of(int w) { return (float)w / (WEIGHTS - 1); }
 
 /* Tries of another's model on rows it never saw: physics residual and what the trees would add, per row. */
 typedef struct trial {
@@ -71,12 +72,12 @@ static float best_weight(const trial *t, int gpu_count)
     for (int w = 0; w < WEIGHTS; w++) {
         double sum[FT_MAX_MEASURED_GPUS] = {0}, n[FT_MAX_MEASURED_GPUS] = {0}, error = 0;
         for (size_t i = 0; i < t->count; i++) {
-            sum[t->gpu[i]] += fabs(expm1(-(t->residual[i] - (double)weights[w] * t->trees[i])));
+            sum[t->gpu[i]] += fabs(expm1(-(t->residual[i] - (double)weight_of(w) * t->trees[i])));
             n[t->gpu[i]]++;
         }
         for (int g = 0; g < gpu_count; g++)
             if (n[g] > 0) error += sum[g] / n[g];
-        if (error < best_error - 1e-9) best_error = error, best = weights[w];
+        if (error < best_error - 1e-9) best_error = error, best = weight_of(w);
     }
     return best;
 }

@@ -144,6 +144,9 @@ static double likelihood(tuning *t, const double *x, double *gradient)
 
 static void climb(tuning *t, double *x)
 {
+    const double mean_kept = ft__k_learning_process_climb.mean_kept, mean_new = ft__k_learning_process_climb.mean_new;
+    const double square_kept = ft__k_learning_process_climb.square_kept,
+                 square_new = ft__k_learning_process_climb.square_new;
     size_t m = (size_t)t->width;
     double g[FT_PROCESS_WIDTH + 2], mean[FT_PROCESS_WIDTH + 2] = {0}, square[FT_PROCESS_WIDTH + 2] = {0};
     double best[FT_PROCESS_WIDTH + 2], most = -INFINITY, b1 = 1, b2 = 1;
@@ -160,11 +163,12 @@ static void climb(tuning *t, double *x)
             most = value;
             memcpy(best, x, (m + 2) * sizeof *x);
         }
-        b1 *= 0.8, b2 *= 0.95;
-        double rate = 0.25 * (1 - 0.8 * (double)step / STEPS);
+        b1 *= mean_kept, b2 *= square_kept;
+        double rate = ft__k_learning_process_climb.rate *
+                      (1 - ft__k_learning_process_climb.slows * (double)step / STEPS);
         for (size_t j = 0; j < m + 2; j++) {
-            mean[j] = 0.8 * mean[j] + 0.2 * g[j];
-            square[j] = 0.95 * square[j] + 0.05 * g[j] * g[j];
+            mean[j] = mean_kept * mean[j] + mean_new * g[j];
+            square[j] = square_kept * square[j] + square_new * g[j] * g[j];
             x[j] += rate * mean[j] / (1 - b1) / (sqrt(square[j] / (1 - b2)) + 1e-3);
             x[j] = fmin(fmax(x[j], j < m ? -7 : -16), 3);
         }
@@ -195,9 +199,9 @@ ft_status ft__process_tune(const ft_process_data *d, size_t most, ft_process_sha
             variance += t.y[i] * t.y[i] / (double)n;
         }
         variance = fmax(variance, 1e-8);
-        for (size_t j = 0; j < m; j++) x[j] = log(0.5 / sqrt((double)m));
-        x[m] = log(0.6 * variance);
-        x[m + 1] = log(0.3 * variance);
+        for (size_t j = 0; j < m; j++) x[j] = log(ft__k_learning_process_start.scale / sqrt((double)m));
+        x[m] = log(ft__k_learning_process_start.signal * variance);
+        x[m + 1] = log(ft__k_learning_process_start.noise * variance);
         climb(&t, x);
         out->strength = exp(x[m]);
         out->noise = exp(x[m + 1]);

@@ -9,6 +9,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/embedding_constants.h"
+
 /* Passes over the matrix as PyTorch's kernels make them: layernorm's backward makes one kernel for the input and one
  * for the weights, softmax's backward reads output and gradient. embedding reads only the rows it gathers; its gradient
  * also writes the whole table: see ft__op_bytes. */
@@ -57,8 +59,9 @@ int ft__row_op_find(const char *name)
 int64_t ft__row_vocab(const ft_op *op)
 {
     if (op->u.row.vocab > 0) return op->u.row.vocab;
-    /* GPT-2's vocabulary; our measurements take a small one where its table would not fit beside the rest. */
-    return 50257.0 * (double)op->u.row.cols <= 7e8 ? 50257 : 4096;
+    int64_t usual = ft__k_embedding_vocabulary.usual;
+    bool fits = (double)usual * (double)op->u.row.cols <= ft__k_embedding_vocabulary.most;
+    return fits ? usual : ft__k_embedding_vocabulary.small;
 }
 
 const char *const ft__collective_names[FT_COLLECTIVE_COUNT] = {[FT_COLLECTIVE_ALL_REDUCE] = "all_reduce",

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/gpu.h"
+#include "trace/recorded_constants.h"
 #include "trace/report.h"
 
 /* Lower case, words parted by single blanks: "NVIDIA A100-SXM4-40GB" -> "nvidia a100 sxm4 40gb". */
@@ -49,7 +50,7 @@ static double names_fit(const char *name, const char *own_title, const char *own
             word[n] = 0;
             bool digits = strpbrk(word, "0123456789") != NULL, memory = n > 2 && !strcmp(word + n - 2, "gb");
             bool there = has_word(title, word, n);
-            if (there) score += digits ? 4 : 1;
+            if (there) score += digits ? ft__k_recorded_word.digits : ft__k_recorded_word.other;
             /* "H100", "4090", "MI300X", "T4": the first word with a digit that is no memory size and no board */
             if (digits && !memory && strncmp(word, "sxm", 3) != 0 && strncmp(word, "hbm", 3) != 0 && !number) {
                 number = true;
@@ -66,11 +67,13 @@ static double names_fit(const char *name, const char *own_title, const char *own
 static double figures_fit(const ft_record *r, const char *name, const ft_device *d)
 {
     double score = 0;
-    if (r->gpu_sms > 0) score += 6 - 40 * fabs(log((double)r->gpu_sms / fmax(1, d->sms)));
+    if (r->gpu_sms > 0)
+        score += ft__k_recorded_sms.same - ft__k_recorded_sms.off * fabs(log((double)r->gpu_sms / fmax(1, d->sms)));
     if (r->gpu_memory_bytes > 0 && d->memory_gib > 0)
-        score += 4 - 20 * fabs(log(r->gpu_memory_bytes / 1073741824.0 / d->memory_gib));
+        score += ft__k_recorded_memory.same -
+                 ft__k_recorded_memory.off * fabs(log(r->gpu_memory_bytes / 1073741824.0 / d->memory_gib));
     bool pcie = strstr(name, "pcie") != NULL, named_pcie = strstr(d->name, "pcie") != NULL;
-    return score - (pcie != named_pcie ? 3 : 0);
+    return score - (pcie != named_pcie ? FT_K_RECORDED_OTHER_BOARD : 0);
 }
 
 bool ft__find_recorded(const ft_record *r, ft_device *out, char note[200])
