@@ -66,12 +66,12 @@ async function holds(name, way) {
 for (const [name, hash] of Object.entries(states)) {
   await page.goto('about:blank');
   await page.goto(`${origin}/${hash}`);
-  await page.waitForSelector('main.body h1', { timeout: 60000 });
+  await page.waitForSelector('main.body h1', { timeout: 600000 });
   if (name === 'trace') {
     copyFileSync(trace, join(work, basename(trace)));
     await page.setInputFiles('#f-trace', trace);
   }
-  await page.waitForSelector('details.same', { timeout: 120000 });
+  await page.waitForSelector('details.same', { timeout: 600000 });
   const least = expected[name] ?? 1, ways = page.locator('details.same [data-answer]');
   for (let i = 0; await ways.count() < least && i < 600; i++) await page.waitForTimeout(100);
   ok(await ways.count() >= least, `${name}: ${least} answers are there to be had elsewhere`, await ways.count());

@@ -47,11 +47,11 @@ const open = async (width, theme, hash, from = origin) => {
   page.on('pageerror', error => said.push(error.stack ?? error.message));
   page.on('request', request => { if (!/^(data|blob):/.test(request.url()) && !request.url().startsWith(from)) said.push(`asked ${request.url()}`); });
   await page.goto(`${from}/${hash}`);
-  await page.waitForSelector('main.body h1', { timeout: 60000 });
+  await page.waitForSelector('main.body h1', { timeout: 600000 });
   return { context, page, said };
 };
 // Asked from here: a page under a strict policy evaluates nothing by itself.
-const until = async (page, condition, given, most = 60000) => {
+const until = async (page, condition, given, most = 600000) => {
   for (const end = Date.now() + most; ; await new Promise(done => setTimeout(done, 40))) {
     if (await page.evaluate(condition, given)) return;
     if (Date.now() > end) throw new Error(`waited in vain for ${condition}`);
@@ -168,7 +168,7 @@ const redraw = (at, from) => at.evaluate(async first => {
     const before = work.pictures, begin = performance.now();
     slider.value = String(first + i);
     slider.dispatchEvent(new Event('input', { bubbles: true }));
-    while (work.pictures === before && performance.now() - begin < 60000) await sleep(1);
+    while (work.pictures === before && performance.now() - begin < 600000) await sleep(1);
     await sleep(60);
     took.push(work.last - begin);
   }
@@ -339,7 +339,7 @@ ok(/execution compile/.test(await page.innerText('[data-card="answers"]')), 'two
 
 await go(page, '#trace');
 await page.setInputFiles('#f-trace', join(here, '../data/traces/small_gpt2_train.json.gz'));
-await page.waitForSelector('[data-card="operators"] tbody tr', { timeout: 60000 });
+await page.waitForSelector('[data-card="operators"] tbody tr', { timeout: 600000 });
 ok(/step as recorded/.test(await page.innerText('main')), 'a trace is read where it was dropped');
 const theme = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
 const light = await theme();
@@ -372,7 +372,7 @@ else {
   await shown(at, views.serve[1], views.serve[2]);
   ok(loaded.includes('/api/batch') && !await at.locator('main [role="alert"].note').count(), 'a sweep of loads is answered there');
   await go(at, '#trace?file=trace.json.gz');
-  await at.waitForSelector('[data-card="operators"] tbody tr', { timeout: 60000 });
+  await at.waitForSelector('[data-card="operators"] tbody tr', { timeout: 600000 });
   ok(/step as recorded/.test(await at.innerText('main')), 'a trace of that machine is read by its path');
   ok(!served.said.length, 'served in silence', served.said.join('\n'));
   program.kill('SIGINT');

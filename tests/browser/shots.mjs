@@ -20,7 +20,7 @@ for (const width of sizes) for (const theme of process.env.THEMES?.split(',') ??
   for (const [name, [hash, pictures, tables]] of Object.entries(views)) {
     if (only.length && !only.includes(name)) continue;
     await page.goto(`${origin}/${hash}`);
-    await page.waitForSelector('main.body h1', { timeout: 60000 });
+    await page.waitForSelector('main.body h1', { timeout: 600000 });
     for (let i = 0, lacks = ' '; lacks && i < 300; i++) {
       lacks = await page.evaluate(([wanted, rows]) =>
         [...Object.entries(wanted).filter(([card, [mark, least]]) => document.querySelectorAll(`[data-card="${card}"] svg.picture ${mark}`).length < least).map(([c]) => c),

@@ -43,7 +43,7 @@ for (const width of [390, 1280, 2560]) {
   await page.goto(home);
   if (width < 960) await page.click('label[for="__search"].md-header__button');
   await page.fill('input.md-search__input', 'zero bubble');
-  await page.waitForSelector('.md-search-result__item a', { timeout: 15000 });
+  await page.waitForSelector('.md-search-result__item a', { timeout: 600000 });
   const first = await page.$$eval('.md-search-result__item a', links => links.slice(0, 8).map(link => link.href));
   ok(first.some(link => link.includes('pipeline') || link.includes('layout')), `at ${width}: a search finds its page`, first.join('\n'));
   await context.close();

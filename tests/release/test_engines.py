@@ -155,7 +155,7 @@ def test_mpi(tmp_path: Path) -> None:
     mpirun = shutil.which("mpirun")
     assert mpirun, "mpirun is not there: scripts/setup release installs it"
     line = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "3", sys.executable, "-m", "mpi4py.futures", str(script)]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(line, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("2 "), done.stdout
     same(pandas.read_parquet(sorted((tmp_path / "out").glob("part-*.parquet"))), 400)

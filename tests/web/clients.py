@@ -12,7 +12,7 @@ from served import status_of
 def client(port, bodies, count):
     """Asks over one connection that is kept; how long each answer took. A plain socket: the client shares the cores."""
     times = []
-    with socket.create_connection(("127.0.0.1", port), timeout=120) as s:
+    with socket.create_connection(("127.0.0.1", port), timeout=600) as s:
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for i in range(count):
             begin = time.perf_counter()

@@ -1,12 +1,13 @@
 """Clients that mean no good, or are broken: requests spoilt byte by byte, answers that nobody takes, bodies that end early."""
 import errno
+import http.client
 import json
 import pathlib
 import random
 import socket
 import time
 
-from served import JSON, KERNEL, TOKEN, Server, expect, status_of
+from served import HANG_S, JSON, KERNEL, TOKEN, Server, expect, status_of
 
 # What a server may say to a request that somebody spoilt: that it is wrong, in one of the ways there are, or an answer.
 SPOILT = {200, 303, 304, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 417, 431, 501, 505}
@@ -51,7 +52,7 @@ def spoil(text, chance):
 
 def said(port, text):
     """What comes back to a client that has sent all it will; b"" where the server closes without a word."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as s:
+    with socket.create_connection(("127.0.0.1", port), timeout=HANG_S) as s:
         out = b""
         try:
             s.sendall(text)
@@ -64,13 +65,35 @@ def said(port, text):
         return out
 
 
+def answered(port, text):
+    """The status of a whole request; asked again where we were slower than the server waits, as on a busy machine."""
+    end = time.monotonic() + HANG_S
+    while True:
+        status = status_of(said(port, text))
+        if status not in (None, 408) or time.monotonic() > end:
+            return status
+
+
+def answers_still(s):
+    """A kernel is answered; asked again where we were slower than the server waits."""
+    end = time.monotonic() + HANG_S
+    while True:
+        try:
+            status, _, body = s.post("/api/answer", KERNEL)
+            if status != 408:
+                return expect("meanwhile", (200, True), (status, json.loads(body)["ok"]))
+        except (OSError, http.client.HTTPException):
+            if s.process.poll() is not None or time.monotonic() > end:
+                raise
+
+
 def test_spoilt_requests(program, count=600, seed=18):
     """The same ones on every run. None is answered with a fault of ours, none ends the server."""
     s = Server(program, "--timeout", "1")
     try:
         chance, whole, seen = random.Random(seed), requests(), {}
         for text in whole:
-            expect(f"whole: {text[:40]!r}", True, status_of(said(s.port, text)) in (200, 100, 400, 403, 404))
+            expect(f"whole: {text[:40]!r}", True, answered(s.port, text) in (200, 100, 400, 403, 404))
         for number in range(count):
             text = spoil(chance.choice(whole), chance)
             answer = said(s.port, text)
@@ -82,7 +105,7 @@ def test_spoilt_requests(program, count=600, seed=18):
             seen[status] = seen.get(status, 0) + 1
         if len(seen) < 5:
             raise AssertionError(f"not spoilt enough: {seen}")
-        expect("after that", 200, s.post("/api/answer", KERNEL)[0])
+        answers_still(s)
         status, _, err = s.stop()
         expect("its end", (0, False), (status, "ERROR" in err or "runtime error" in err))
     finally:
@@ -98,27 +121,22 @@ def test_answers_nobody_takes(program, _):
     """Long answers, and clients that never read: others are answered meanwhile, and the server is rid of them in the end."""
     s = Server(program, "--timeout", "1")
     try:
-        expect("before", 200, s.post("/api/answer", KERNEL)[0])
+        answers_still(s)
         idle = threads(s)
         body = '{"task":"gpus"}\n' * 400  # tens of megabytes, more than any socket keeps
         head = "".join(f"{key}: {value}\r\n" for key, value in {"Host": "localhost", **JSON, "Content-Length": len(body)}.items())
-        held = []
+        held, end = [], time.monotonic() + HANG_S
         for _ in range(8):
-            one = socket.create_connection(("127.0.0.1", s.port), timeout=60)
+            one = socket.create_connection(("127.0.0.1", s.port), timeout=HANG_S)
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             one.sendall(f"POST /api/batch HTTP/1.1\r\n{head}\r\n{body}".encode())
+            expect("the first word of an answer", b"HTTP", one.recv(4))
             held.append(one)
-        most, end = 0, time.monotonic() + 120
-        while time.monotonic() < end:
-            most = max(most, threads(s))
-            expect("meanwhile", 200, s.post("/api/answer", KERNEL)[0])
-            if most >= idle + len(held) and threads(s) <= idle + 1:
-                break
+        while threads(s) > idle + 1:
+            answers_still(s)
+            if time.monotonic() > end:
+                raise AssertionError(f"{threads(s)} threads of {idle}: clients that take nothing are kept")
             time.sleep(0.2)
-        if most < idle + len(held):
-            raise AssertionError(f"{most} threads: nobody was waited for")
-        if threads(s) > idle + 1:
-            raise AssertionError(f"{threads(s)} threads of {idle}: clients that take nothing are kept")
         for one in held:
             one.close()
     finally:
@@ -139,6 +157,6 @@ def test_truncated_bodies(program, _):
                 answer = said(s.port, chunks.encode())
                 if answer and status_of(answer) not in (400, 408):
                     raise AssertionError(f"{kept} bytes of a chunk: {answer[:80]!r}")
-        expect("after that", True, json.loads(s.post("/api/answer", KERNEL)[2])["ok"])
+        answers_still(s)
     finally:
         s.stop()

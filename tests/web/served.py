@@ -12,6 +12,7 @@ import subprocess
 KERNEL = '{"task":"kernel","op":"gemm","m":512,"n":512,"k":512,"gpu":"h100_sxm"}'
 JSON = {"Content-Type": "application/json"}
 TIMEOUT_S = 1.0
+HANG_S = 600  # nothing here is about how fast the machine is: this ends only what hangs
 TOKEN = "a-secret-of-enough-letters"
 
 
@@ -29,7 +30,7 @@ class Server:
 
     def ask(self, method, path, body=None, headers=None):
         """Status, headers and body; the connection is closed behind it."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_S)
         try:
             connection.request(method, path, body=body, headers=headers or {})
             answer = connection.getresponse()
@@ -42,7 +43,7 @@ class Server:
 
     def raw(self, data, read=True):
         """Bytes as they are; what comes back until the server closes."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=HANG_S) as s:
             s.sendall(data)
             if not read:
                 return b""
@@ -65,7 +66,7 @@ class Server:
 
     def stop(self, which=signal.SIGINT):
         self.process.send_signal(which)
-        out, err = self.process.communicate(timeout=60)
+        out, err = self.process.communicate(timeout=HANG_S)
         return self.process.returncode, out, err
 
 
