@@ -69,7 +69,7 @@ static int fit(const cli_args *args, ft_fit_options *options)
     if (!status) status = cli_shard_read(args, OPT_FIT_SHARD, &shard);
     if (!status && shard.count && (!cli_has(args, OPT_CROSS_VALIDATE) || output))
         status = cli_usage(args->command, "--shard goes with --cross-validate, and without --output: a part of the "
-                                          "kinds of kernels is no predictor");
+                                          "kinds of kernels is not a predictor");
     if (!status) status = cli_check_families(options->families, options->family_count);
     if (!status) status = cli_data_folder(args, folder, sizeof folder);
     if (!status && output) status = check_output(output);

@@ -79,7 +79,7 @@ int cli_shard_seek(cli_shard shard, off_t *bytes, int64_t *lines)
     off_t from = lseek(STDIN_FILENO, 0, SEEK_CUR), first = 0, end = 0;
     if (from < 0 || fstat(STDIN_FILENO, &about) != 0 || !S_ISREG(about.st_mode))
         return cli_complain(FT_E_USAGE,
-                            "--shard: stdin is no file, so its length is not known; write: foretell batch "
+                            "--shard: stdin is not a file, so its length is not known; write: foretell batch "
                             "--shard %lld/%lld requests.jsonl",
                             (long long)shard.index, (long long)shard.count);
     /* In floating point the product cannot overflow, and neighbours compute the same boundary. */

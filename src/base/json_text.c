@@ -193,7 +193,7 @@ static ft_status read_string(reader *r, bool copy, const char **out, size_t *len
         }
         size_t n = 1;
         if (c >= 0x80) n = ft__utf8_length(r->at, (size_t)(close - r->at));
-        if (n == 0) return fail_here(r, r->at, FT_E_SYNTAX, "a byte that is no UTF-8");
+        if (n == 0) return fail_here(r, r->at, FT_E_SYNTAX, "a byte that is not UTF-8");
         if (c < 0x20) return fail_here(r, r->at, FT_E_SYNTAX, "a control character in a string (a line end is \\n)");
         if (to) {
             memcpy(to, r->at, n);

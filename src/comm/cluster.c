@@ -304,7 +304,7 @@ static ft_status read_cluster(const json_t *cluster, const ft_device *device, in
     const char *name = NULL;
     memset(out, 0, sizeof *out);
     if (ranks < 1 || ranks > FT_MOST_RANKS)
-        return ft__fail_at(err, FT_E_RANGE, "parallel", 0, 0, "%lld ranks are no cluster: from 1 to %d",
+        return ft__fail_at(err, FT_E_RANGE, "parallel", 0, 0, "%lld ranks: a cluster has from 1 to %d",
                            (long long)ranks, FT_MOST_RANKS);
     if (cluster && !json_is_null(cluster)) FT_TRY(read_keys(cluster, &a, &tiers, &name, "cluster", err));
     FT_TRY(ft__network_word(cluster, &out->simulate, err));

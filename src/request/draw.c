@@ -202,10 +202,11 @@ static ft_status check_what(const ft_draw_request *r, const ft_drawn_picture *p,
                                   : "of \"serve\" there are \"waits\", \"tokens\", \"queue\" and \"cache\", no \"%s\"",
                            word);
     if (r->ask == FT_ASK_KERNEL && p->what != FT_DRAWN_AS_ROOFLINE)
-        return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0, "of a kernel there is a \"roofline\", no \"%s\"", word);
+        return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0, "of a kernel there is a \"roofline\", not a \"%s\"",
+                           word);
     if (r->ask == FT_ASK_MEMORY && p->what != FT_DRAWN_AS_MEMORY && p->what != FT_DRAWN_AS_PEAK)
         return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,
-                           "\"memory\" has no times: \"memory\" and \"peak\" can be drawn, no \"%s\"", word);
+                           "\"memory\" has no times: \"memory\" and \"peak\" can be drawn, not \"%s\"", word);
     return FT_OK;
 }
 

@@ -34,7 +34,7 @@ ft_status ft__pictures_settle(const ft_said *said, ft_model_request *out, ft_err
     int64_t height = 0, width = 0;
     if (size && !read_size(size, &height, &width))
         return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
-                           "\"%.*s\" is no height and width in pixels from 1 to %d, like \"768x1024\"",
+                           "\"%.*s\" is not a height and width in pixels from 1 to %d, like \"768x1024\"",
                            (int)ft__utf8_cut(size, 40), size, LARGEST_EDGE);
     if (a->tower_layers < 1) return FT_OK;
     if (size && a->tower_size < 1) {

@@ -106,7 +106,7 @@ static ft_status check_model(const ft_arch *a, ft_error *err)
 {
     if (a->design == FT_DECODER_ONLY && a->heads > 0) return FT_OK;
     return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
-                       "serving is forecast of models that decode with attention; \"%s\" is none: ask for \"infer\"",
+                       "serving is forecast of models that decode with attention; \"%s\" is not one: ask for \"infer\"",
                        a->model_type);
 }
 

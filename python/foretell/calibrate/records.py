@@ -90,7 +90,7 @@ def _header(entry: dict[str, Any], earlier: Earlier | None, path: Path, number: 
 def _entry(entry: dict[str, Any], earlier: Earlier, path: Path, number: int) -> None:
     at_s = entry.get("at_s", 0.0)
     if not isinstance(at_s, (int, float)) or not 0 <= at_s < math.inf:
-        raise CalibrateError(f"{path}:{number}: at_s {at_s!r} is no time")
+        raise CalibrateError(f"{path}:{number}: at_s {at_s!r} is not a time")
     earlier.spent_s = max(earlier.spent_s, float(at_s))
     if "note" in entry:
         row = _skipped(str(entry["note"]), float(at_s))
@@ -101,7 +101,7 @@ def _entry(entry: dict[str, Any], earlier: Earlier, path: Path, number: int) -> 
     if not isinstance(request, dict) or "op" not in request:
         raise CalibrateError(f"{path}:{number}: a point needs a request with an op")
     if not isinstance(ms, (int, float)) or not 0 < ms < math.inf:
-        raise CalibrateError(f"{path}:{number}: ms {ms!r} is no time")
+        raise CalibrateError(f"{path}:{number}: ms {ms!r} is not a time")
     earlier.rows.append(Row(str(entry.get("id", "")), request, float(ms), float(at_s), bool(entry.get("held_out"))))
 
 

@@ -196,8 +196,8 @@ static ft_status settle_rotary(const ft_reading *r, ft_arch *a)
                                a->rotary_dim, a->head_dim);
     if (a->rotary_dim < 2 || a->rotary_dim % 2)
         return ft__config_fail(r, FT_E_RANGE, WORD(head_dim),
-                               "rotary positions turn pairs: %" PRId64 " of a head's %" PRId64 " dimensions are no "
-                               "even number above 0",
+                               "rotary positions turn pairs: %" PRId64 " of a head's %" PRId64
+                               " dimensions must be even and positive",
                                a->rotary_dim, a->head_dim);
     return FT_OK;
 }
@@ -349,8 +349,8 @@ static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, 
     r->type = &o->own.type;
     if (ft__architecture_wraps(&o->own))
         return ft__config_fail(r, FT_E_UNSUPPORTED, "model_type",
-                               "\"%s\" wraps a language model itself; the type of one is expected, as \"%s\"", inner.name,
-                               ft__architecture_text_type(&o->outer));
+                               "\"%s\" wraps a language model itself; the type of one is expected, as \"%s\"",
+                               inner.name, ft__architecture_text_type(&o->outer));
     return FT_OK;
 }
 

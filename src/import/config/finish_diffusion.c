@@ -111,7 +111,7 @@ ft_status ft__finish_unet(const ft_reading *r, ft_arch *a)
                                    a->stage_heads[i], a->width[i], i + 1);
         if (a->width[i] % 32)
             return ft__config_fail(r, FT_E_RANGE, "block_out_channels",
-                                   "%" PRId64 " channels are no multiple of 32 groups", a->width[i]);
+                                   "%" PRId64 " channels are not a multiple of 32 groups", a->width[i]);
     }
     FT_TRY(ft__json_string(r->config, "addition_embed_type", FT_OPTIONAL, &added, r->where, r->err));
     if (added && !strcmp(added, "text_time")) {

@@ -50,7 +50,7 @@ static ft_status read_step(const ft_reading *r, const json_t *spec, ft_project_s
                                         "act",  "glu",     "gated", "conv", "resample"};
     size_t kind = 0, count = sizeof words / sizeof *words;
     while (kind < count && !json_object_get(spec, words[kind])) kind++;
-    if (kind == count) return malformed(r, "a step of \"project\" is none that is known");
+    if (kind == count) return malformed(r, "a step of \"project\" is of no known kind");
     const json_t *value = json_object_get(spec, words[kind]), *bias = json_object_get(spec, "bias");
     *out = (ft_project_step){.kind = (ft_step_kind)kind, .bias = json_is_true(bias)};
     if (json_is_array(bias)) { /* a key, of the whole config or of the tower's, and what it usually is */

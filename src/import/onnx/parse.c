@@ -128,8 +128,8 @@ static ft_status check_inputs(ft_onnx_parser *p)
                     if (ft__onnx_made(&o->values[a])) all[count++] = o->values[a].name;
                 near = ft__nearest(v->name, all, count);
                 return ft__fail(p->err, FT_E_NAME,
-                                "node \"%.*s\" (%.*s) reads \"%.*s\", which is no input, no initializer and no "
-                                "node's result%s%.*s%s",
+                                "node \"%.*s\" (%.*s) reads \"%.*s\", which is neither an input, nor an "
+                                "initializer, nor a node's result%s%.*s%s",
                                 SHOWN(n->name), SHOWN(n->op), SHOWN(v->name), near ? "; did you mean \"" : "",
                                 near ? (int)ft__utf8_cut(near, 80) : 0, near ? near : "", near ? "\"?" : "");
             }
@@ -141,7 +141,7 @@ static ft_status check_inputs(ft_onnx_parser *p)
 static ft_status read_graph(ft_onnx_parser *p)
 {
     const FtOnnx__Graph *g = p->model->graph;
-    if (!g) return ft__fail(p->err, FT_E_FORMAT, "no ONNX model: it has no graph");
+    if (!g) return ft__fail(p->err, FT_E_FORMAT, "not an ONNX model: it has no graph");
     FT_TRY(check_opsets(p));
     for (size_t i = 0; i < g->n_initializer; i++) {
         FtOnnx__Tensor *t = g->initializer[i];

@@ -266,7 +266,7 @@ static bool fill(page *p)
     }
     if (p->c[0].kind == FT_COMPARE_STEP) {
         ft__page_section(p->out, "times", "Where the time goes",
-                         "Kernels by class, and what is none of theirs: for as much work as A does.");
+                         "Kernels by class, and the rest: for as much work as A does.");
         made = made && both(p, ft__svg_compared_times);
         ft__page_section_end(p->out);
         for (size_t i = 1; i < p->count; i++) why_section(p, i);
