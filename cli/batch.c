@@ -223,7 +223,7 @@ int cli_batch(const cli_args *args)
 {
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};
     int64_t threads = 0;
-    cli_shard shard;
+    cli_shard shard = {0};
     ft_error err = {0};
     batch b = {0};
     int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);

@@ -42,7 +42,10 @@ static ft_status keep(cli_config *c, cli_option_id option, const char *value, si
     if (!copy) return ft__no_memory(err);
     memcpy(copy, value, length);
     copy[length] = '\0';
-    c->defaults[c->count++] = (struct cli_default){option, copy, from};
+    struct cli_default *to = &c->defaults[c->count++];
+    to->option = option;
+    to->value = copy;
+    to->from = from;
     return FT_OK;
 }
 

@@ -210,8 +210,8 @@ static ft_status check_load(const ft_serve_request *r, ft_error *err)
                        ways ? "several" : "none");
 }
 
-/* Two kinds of engines have layouts and numbers of their own. With clients the number of engines still says what each is
- * started for. */
+/* Two kinds of engines have layouts and numbers of their own. With clients the number of engines still says what each
+ * is started for. */
 static void note_split(const json_t *object, bool closed, ft_serve_request *r)
 {
     static const ft_key_id degrees[] = {FT_KEY_ID_TP, FT_KEY_ID_PP, FT_KEY_ID_DP, FT_KEY_ID_EP};

@@ -49,9 +49,9 @@ typedef struct ft_chosen {
     bool samples;       /* "tokens" are pictures, or what else the model takes one by one */
     ft_choice *choices; /* by GPU as they were named, then by number */
     size_t count;
-    size_t best;                    /* `count`: none */
-    ft_text warnings;               /* a line each */
-    ft_idle_list idle; /* keys that no plan has a use for */
+    size_t best;        /* `count`: none */
+    ft_text warnings;   /* a line each */
+    ft_idle_list idle;  /* keys that no plan has a use for */
     int64_t least_gpus; /* where nothing fits anywhere: the smallest cluster that would; 0: not known */
     char least_gpu[64]; /* of which GPU */
 } ft_chosen;

@@ -136,7 +136,7 @@ struct ft_plan {
     size_t changed_count;
     ft_plan_of_gpus by_gpus[5]; /* where that was asked for: the fewest first, those asked for among them */
     size_t by_gpus_count;
-    ft_idle_list idle; /* keys that no layout has a use for */
+    ft_idle_list idle;  /* keys that no layout has a use for */
     int64_t least_gpus; /* nothing fits: the fewest that would do; 0: not known */
     ft_arena *arena;
 };

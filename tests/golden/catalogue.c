@@ -156,8 +156,8 @@ static void a_ninth_round(void **state)
 }
 
 /* The tenth: indexers that multiply by broadcasting, experts in a loop, heads of 512. Eight of the worst are left: zaya
- * and inkling_text, whose convolutions and biases are their own, pp_chart2table, run with its language model's attention
- * written out, cpmant and jetmoe going forward. */
+ * and inkling_text, whose convolutions and biases are their own, pp_chart2table, run with its language model's
+ * attention written out, cpmant and jetmoe going forward. */
 static void a_tenth_round(void **state)
 {
     (void)state;

@@ -21,7 +21,9 @@ static void add_source(ft_text *out, const ft_forecast *f)
     switch (f->source) {
     case FT_SOURCE_LEARNED: ft__text_add(out, "fitted to measurements of this GPU"); break;
     case FT_SOURCE_CALIBRATED: ft__text_add(out, "calibrated to this GPU"); break;
-    case FT_SOURCE_SIBLING: ft__text_addf(out, "from %s, of the same generation or one alike", kin ? f->kin : "a GPU"); break;
+    case FT_SOURCE_SIBLING:
+        ft__text_addf(out, "from %s, of the same generation or one alike", kin ? f->kin : "a GPU");
+        break;
     case FT_SOURCE_PHYSICS:
         ft__text_add(out, "no GPU of this generation was measured");
         if (kin) ft__text_addf(out, "; closest is %s", f->kin);
