@@ -2,7 +2,7 @@
  *
  * States on the host (ZeRO-Offload, Ren et al. 2021; DeepSpeed's offload_optimizer): gradients go down as the backward
  * pass makes them, of every micro-batch, and hide behind it; the host's cores, each GPU its part of them, update what
- * is their rank's; weights come back while the update goes on, so that the longer of the two counts. On drives
+ * is their rank's, as fast as they can, or as the memory that all GPUs of a server share lets them; weights come back while the update goes on, so that the longer of the two counts. On drives
  * (ZeRO-Infinity) states are read and written between.
  *
  * Weights (DeepSpeed's offload_param, FSDP's CPUOffload; states go with them): every layer's are copied in before it
@@ -29,15 +29,27 @@
 
 typedef struct links {
     double host, pages, drives; /* bytes per ms */
+    double memory;              /* of the host, for one GPU; 0: its own, and enough */
 } links;
 
 static double weight_bytes(const ft_workload *w) { return w->autocast ? 4 : fmax(ft_dtype_bytes(w->dtype), 2); }
 
-static links links_of(const ft_workload *w, const ft_device *device)
+/* A rank's part of its server's memory, bytes per ms. A host behind another link than PCIe is its GPU's own (Grace). */
+static double memory_of(const ft_workload *w, double sold, double ranks)
+{
+    double channels = sold > 32   ? FT_K_BESIDE_CHANNELS_GBPS5
+                      : sold > 16 ? FT_K_BESIDE_CHANNELS_GBPS4
+                                  : FT_K_BESIDE_CHANNELS_GBPS3;
+    if (w->host_gbps > sold) return 0;
+    return channels * FT_K_BESIDE_OF_CHANNELS / fmax(fmin(ranks, FT_K_BESIDE_SERVER_GPUS), 1) * 1e6;
+}
+
+static links links_of(const ft_workload *w, const ft_device *device, double ranks)
 {
     const double sold = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_BESIDE_USUAL_GBPS;
     const double host = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_BESIDE_OF_LINK;
     return (links){.host = host * 1e6,
+                   .memory = memory_of(w, sold, ranks),
                    .pages = (w->host_gbps > 0 ? w->host_gbps : sold) * FT_K_BESIDE_OF_PAGES * 1e6,
                    .drives = (w->nvme_gbps > 0 ? w->nvme_gbps : FT_K_BESIDE_NVME_GBPS) * 1e6};
 }
@@ -58,6 +70,8 @@ static void states(const ft_workload *w, const links *l, const ft_step *s, ft_be
     const double moved = own * weight_bytes(w), each = moved / l->host;
     const double backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
     double update = own * FT_K_BESIDE_UPDATE_NS * 1e-6;
+    /* States are read and written, gradients read, the weights that go back written. */
+    if (l->memory > 0) update = fmax(update, 2 * (s->memory.host_bytes + moved) / l->memory);
     if (ft__offloads(w, FT_OFFLOAD_OPTIMIZER_NVME)) update = fmax(update, 2 * s->memory.host_bytes / l->drives);
     out->update_ms += update;
     out->copies_ms += each * (micros + 1);
@@ -106,7 +120,7 @@ void ft__beside_apply(const ft_workload *w, const ft_device *device, ft_step *st
 {
     ft_beside b = {0};
     if (w->task != FT_TRAIN || !(step->step_ms > 0)) return;
-    const links l = links_of(w, device);
+    const links l = links_of(w, device, (double)step->ranks);
     if (ft__updates_on_host(w)) states(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_ACTIVATIONS)) activations(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_PARAMETERS)) parameters(w, &l, step, &b);
