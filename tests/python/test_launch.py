@@ -126,6 +126,16 @@ def test_what_lies_on_the_host() -> None:
     assert bridge["model.cpu_offloading_num_layers"] == "28" and bridge["model.pipeline_model_parallel_size"] == "1"
 
 
+def test_cores_of_a_host_that_updates() -> None:
+    """Eight processes of a node have an eighth of its cores each; torchrun alone would give them one thread."""
+    for framework in ("megatron", "deepspeed"):
+        assert offloaded(framework, "torchrun", ["optimizer"]).startswith("OMP_NUM_THREADS=$(($(nproc) / 8)) torchrun ")
+        assert "export OMP_NUM_THREADS=$((SLURM_CPUS_ON_NODE / 8))\n" in offloaded(framework, "srun", ["optimizer"])
+        assert " -x OMP_NUM_THREADS=$(($(nproc) / 8)) python3 " in offloaded(framework, "mpirun", ["optimizer"])
+    for file in ("torchrun", "srun", "mpirun"):
+        assert "OMP_NUM_THREADS" not in offloaded("megatron", file, ["activations"])
+
+
 def test_starting() -> None:
     plan = planned("megatron", ["torchrun", "srun", "mpirun"])[0]["launch"]
     assert "--nnodes=2 --nproc-per-node=8" in plan["torchrun"] and plan["torchrun"].startswith("torchrun ")

@@ -7,6 +7,14 @@
 
 #include "report/launch/launch.h"
 
+/* Whether the host's cores update the states: torchrun gives every process one thread unless told otherwise
+ * (pytorch/pytorch, torch/distributed/run.py), and others let all processes of a node have all cores. */
+static bool updates_on_host(const ft_launch *l)
+{
+    return l->plan->layout.offload &
+           (1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME | 1u << FT_OFFLOAD_PARAMETERS);
+}
+
 static void torchrun(ft_text *out, const ft_launch *l, const char *head)
 {
     ft__text_addf(out, "torchrun --nnodes=%" PRId64 " --nproc-per-node=%" PRId64, l->nodes, l->gpus_per_node);
@@ -17,7 +25,11 @@ static void torchrun(ft_text *out, const ft_launch *l, const char *head)
     ft__text_addf(out, " %s\n", l->search->framework->runs);
 }
 
-void ft__launch_torchrun(ft_text *out, const ft_launch *l) { torchrun(out, l, "$HEAD_NODE"); }
+void ft__launch_torchrun(ft_text *out, const ft_launch *l)
+{
+    if (updates_on_host(l)) ft__text_addf(out, "OMP_NUM_THREADS=$(($(nproc) / %" PRId64 ")) ", l->gpus_per_node);
+    torchrun(out, l, "$HEAD_NODE");
+}
 
 /* `NAME="` the flags of the framework's first file `"`, a line each, where what it runs ends in `$NAME`. */
 static void flags_of_its_own(ft_text *out, const ft_launch *l)
@@ -50,13 +62,16 @@ void ft__launch_srun(ft_text *out, const ft_launch *l)
                   "#SBATCH --exclusive\n\n",
                   l->nodes, l->gpus_per_node);
     flags_of_its_own(out, l);
+    if (updates_on_host(l))
+        ft__text_addf(out, "export OMP_NUM_THREADS=$((SLURM_CPUS_ON_NODE / %" PRId64 "))\n", l->gpus_per_node);
     ft__text_add(out, "HEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\nsrun ");
     torchrun(out, l, "$HEAD_NODE");
 }
 
 void ft__launch_mpirun(ft_text *out, const ft_launch *l)
 {
-    ft__text_addf(out,
-                  "mpirun -np %" PRId64 " --map-by ppr:%" PRId64 ":node -x MASTER_ADDR -x MASTER_PORT python3 %s\n",
-                  l->search->asked->gpus, l->gpus_per_node, l->search->framework->runs);
+    ft__text_addf(out, "mpirun -np %" PRId64 " --map-by ppr:%" PRId64 ":node -x MASTER_ADDR -x MASTER_PORT",
+                  l->search->asked->gpus, l->gpus_per_node);
+    if (updates_on_host(l)) ft__text_addf(out, " -x OMP_NUM_THREADS=$(($(nproc) / %" PRId64 "))", l->gpus_per_node);
+    ft__text_addf(out, " python3 %s\n", l->search->framework->runs);
 }
