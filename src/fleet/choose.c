@@ -108,6 +108,8 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
         }
     } else if (status == FT_E_UNSUPPORTED && !strcmp(err->where, "dtype")) {
         c->verdict = "refused"; /* of several GPUs one lacks the format */
+        snprintf(c->why, sizeof c->why, "%.*s", (int)ft__utf8_cut(err->message, sizeof c->why - 1), err->message);
+        out->refusal = status;
         status = FT_OK;
     }
     ft__fleet_free(&fleet);
@@ -179,17 +181,17 @@ static ft_status decide(ft_fleet_chosen *out, ft_error *err)
     return FT_OK;
 }
 
-static void warn(ft_fleet_chosen *out)
+static ft_status warn(ft_fleet_chosen *out, ft_error *err)
 {
-    const ft_offer *oldest = NULL;
+    const ft_offer **offers = calloc(out->count + 1, sizeof *offers);
+    if (!offers) return ft__no_memory(err);
     for (size_t i = 0; i < out->count; i++) {
         const ft_fleet_choice *c = &out->choices[i];
-        const ft_offer *o = c->planned && c->own_usd < 0 ? c->price.cheapest : NULL;
-        if (o && ft__offer_old(o, out->asked->today) && (!oldest || o->day < oldest->day)) oldest = o;
+        offers[i] = c->planned && c->own_usd < 0 ? c->price.cheapest : NULL;
     }
-    if (oldest)
-        ft__text_addf(&out->warnings, "prices are up to %lld days old (%s, %s, %s): give your own with price",
-                      (long long)(out->asked->today - oldest->day), oldest->provider, oldest->instance, oldest->date);
+    ft__price_dates_told(offers, out->count, out->asked->today, &out->warnings);
+    free(offers);
+    return FT_OK;
 }
 
 ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_fleet_chosen *out,
@@ -212,8 +214,11 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
             FT_TRY(choose_one(ft, scratch, out, gpu, c, err));
             out->count++;
         }
+    bool any = false; /* none of them: the error of the last says why */
+    for (size_t i = 0; i < out->count && !any; i++) any = !*out->choices[i].why;
+    if (!any) return out->refusal;
     FT_TRY(decide(out, err));
-    warn(out);
+    FT_TRY(warn(out, err));
     const char **gpus = calloc(out->count + 1, sizeof *gpus);
     if (!gpus) return ft__no_memory(err);
     for (size_t i = 0; i < out->count; i++) gpus[i] = out->choices[i].gpu;

@@ -17,6 +17,7 @@ typedef struct ft_fleet_choice {
     double kwh_per_million, kg_per_million;          /* of tokens of answers, with node and building; 0: not known */
     double kwh, kg;                                  /* of the job */
     const char *verdict;                             /* "chosen", or what it loses by */
+    char why[160];                                   /* of one that is refused: the message */
     bool front;                                      /* nothing is both faster and cheaper */
     bool knee;                                       /* the corner of those */
 } ft_fleet_choice;
@@ -27,6 +28,7 @@ typedef struct ft_fleet_chosen {
     double rate;
     ft_fleet_choice *choices;
     size_t count, best; /* best == count: none */
+    ft_status refusal;  /* of the last that was refused */
     int64_t least_gpus; /* nothing keeps to the GPUs there are */
     char least_gpu[64];
     ft_text warnings;

@@ -37,6 +37,13 @@ static bool fewest(const ft_fleet *f)
     return true;
 }
 
+const char *ft__fleet_proof(const ft_fleet *f)
+{
+    if (f->proven) return "none does with fewer GPUs, of these ways with the settings that were tried";
+    if (!f->plans) return "settings that were not tried may keep them";
+    return "no proof: ways and settings that were not tried may do better";
+}
+
 void ft__fleet_compare(ft_fleet *f)
 {
     double needs[FT_PLAN_MOST_TOP] = {0}, chance[FT_PLAN_MOST_TOP] = {0};

@@ -65,6 +65,8 @@ typedef struct ft_fleet {
 ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
                        ft_error *err);
 void ft__fleet_free(ft_fleet *f);
+/* What `proven` says of the plans, in words. */
+const char *ft__fleet_proof(const ft_fleet *f);
 /* The `serve` request that is answered with a way's figures, to be released; NULL: out of memory. */
 json_t *ft__fleet_json(const ft_fleet *f, const ft_way *way);
 /* GPUs of one engine. */

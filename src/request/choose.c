@@ -61,9 +61,18 @@ static ft_status read_words(const json_t *object, const char *key, const char **
         const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(one))
             return ft__fail_at(err, FT_E_TYPE, key, 0, 0, "\"%s\" must be a name or a list of names", key);
-        out[(*count)++] = json_string_value(one);
+        bool again = false; /* a name that is said twice is one choice */
+        for (size_t k = 0; k < *count; k++) again = again || !strcmp(out[k], json_string_value(one));
+        if (!again) out[(*count)++] = json_string_value(one);
     }
     return FT_OK;
+}
+
+static void add_count(ft_choose_request *r, int64_t gpus)
+{
+    for (size_t i = 0; i < r->count_count; i++)
+        if (r->counts[i] == gpus) return;
+    r->counts[r->count_count++] = gpus;
 }
 
 static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_error *err)
@@ -84,7 +93,7 @@ static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_erro
         if (!json_is_integer(one) || number < 1 || number > MOST_GPUS || i == FT_CHOOSE_COUNTS)
             return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
                                "\"gpus\" must be whole numbers from 1 to 2^20, at most %d of them", FT_CHOOSE_COUNTS);
-        r->counts[r->count_count++] = (int64_t)number;
+        add_count(r, (int64_t)number);
     }
     if (!items) return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0, "\"gpus\" must not be an empty list");
     if (!json_is_string(value)) return FT_OK;
@@ -96,7 +105,7 @@ static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_erro
             return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
                                "\"gpus\" must be whole numbers from 1 to 2^20, at most %d of them, got \"%.40s\"",
                                FT_CHOOSE_COUNTS, said);
-        r->counts[r->count_count++] = one;
+        add_count(r, one);
         if (!*end) return FT_OK;
         at = end + 1;
     }
@@ -113,10 +122,11 @@ static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_erro
 
 /* -- money ------------------------------------------------------------------------------------- */
 
-/* "a=1,b=2" of a command line as {"a": 1, "b": 2}: numbers where they are, words where not. NULL: no such text. */
+/* "a=1,b=2" of a command line as {"a": 1, "b": 2}: numbers where they are, words where not; what is given again
+ * replaces what was. NULL: no such text. */
 static json_t *pairs_of(const char *text)
 {
-    json_t *object = json_object();
+    json_t *object = *text ? json_object() : NULL;
     for (const char *at = text; object && *at;) {
         char part[160] = "";
         size_t length = strcspn(at, ",");
@@ -150,7 +160,10 @@ static ft_status read_prices(const json_t *object, ft_choose_request *r, ft_erro
                 "the price of \"%.60s\" must be a number of US dollars, got \"%.40s\": no other currency is "
                 "known",
                 gpu, json_string_value(value));
-        if (!json_is_number(value) || !(json_number_value(value) >= 0))
+        if (!json_is_number(value))
+            return ft__fail_at(err, FT_E_TYPE, "price", 0, 0, "the price of \"%.60s\" must be a number of US dollars",
+                               gpu);
+        if (!(json_number_value(value) >= 0))
             return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "the price of \"%.60s\" must not be negative", gpu);
         if (r->price_count == COUNT(r->price))
             return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "\"price\" names at most %d GPUs", FT_CHOOSE_GPUS);
@@ -184,7 +197,11 @@ static ft_status read_failures(const json_t *object, ft_choose_request *r, ft_er
         f->per_node_day = f->low = f->high = ft__real_of(&each, FT_KEY_ID_FAILURE_RATE);
     FT_TRY(read_seconds(said, "restart", "failures.restart", 1, &f->restart_s, err));
     FT_TRY(read_seconds(said, "save", "failures.save", 1, &f->save_s, err));
-    return read_seconds(said, "interval", "failures.interval", 1, &f->interval_s, err);
+    FT_TRY(read_seconds(said, "interval", "failures.interval", 1, &f->interval_s, err));
+    if (ft__key_get(said, FT_KEY_ID_FAILURE_INTERVAL) && !(f->interval_s > 0))
+        return ft__fail_at(err, FT_E_RANGE, "failures.interval", 0, 0,
+                           "\"interval\" must be some time between two saves");
+    return FT_OK;
 }
 
 static ft_status read_today(const char *date, ft_choose_request *r, ft_error *err)

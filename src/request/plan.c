@@ -71,7 +71,7 @@ static ft_status search_of(const char *text, json_t **out, ft_error *err)
 {
     *out = json_object();
     if (!*out) return ft__no_memory(err);
-    for (const char *at = text; *at;) {
+    for (const char *at = text; at == text || *at;) {
         size_t length = strcspn(at, ",");
         const char *equals = memchr(at, '=', length);
         size_t name = equals ? (size_t)(equals - at) : 0;

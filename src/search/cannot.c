@@ -162,8 +162,28 @@ static ft_status numbers_cannot(const ft_search *s, ft_error *err)
     return status;
 }
 
+/* How experts are cut over tensor ranks has two values, and no nearest. */
+static ft_status experts_cannot(const ft_search *s, bool *told, ft_error *err)
+{
+    ft_plan_request open = *s->asked;
+    bool any = false;
+    if (!open.etp.count) return FT_OK;
+    open.etp.count = 0;
+    FT_TRY(has_layouts(s, &open, &any, err));
+    *told = any;
+    if (!any) return FT_OK;
+    return ft__fail_at(
+        err, FT_E_RANGE, "search.etp", 0, 0,
+        "no layout of %lld GPUs has etp %lld: experts are cut over all tensor ranks (\"etp\" as \"tp\"), "
+        "or lie whole beside several (1), where the model has any",
+        (long long)s->asked->gpus, (long long)s->asked->etp.at[0]);
+}
+
 ft_status ft__plan_cannot(const ft_search *s, ft_error *err)
 {
+    bool told = false;
+    ft_status experts = experts_cannot(s, &told, err);
+    if (experts != FT_OK || told) return experts;
     for (size_t i = 0; i < DEGREES; i++) {
         const degree *d = &degrees[i];
         ft_plan_request open = *s->asked;

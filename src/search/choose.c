@@ -15,8 +15,9 @@
 
 #include "search/kinds_constants.h"
 
-const char *const ft__lost_words[FT_LOST_COUNT] = {"chosen",   "memory", "refused", "network", "price_unknown",
-                                                   "deadline", "budget", "speed",   "price",   "energy"};
+const char *const ft__lost_words[FT_LOST_COUNT] = {"chosen",  "memory",        "refused",  "failures",
+                                                   "network", "price_unknown", "deadline", "budget",
+                                                   "speed",   "price",         "energy"};
 
 static const double hour_s = 3600, hours_per_day = 24;
 
@@ -98,12 +99,13 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
         find_price(ft, r, s->cluster.gpus_per_node, gpu, c);
         c->lost = plan->plan_count ? FT_LOST_NOTHING : plan->too_large ? FT_LOST_MEMORY : FT_LOST_REFUSED;
         if (plan->plan_count) work_out(r, out->steps, &plan->plans[0], c);
-    } else if (status == FT_E_UNSUPPORTED) { /* of several GPUs one lacks the format */
+    } else if (status == FT_E_UNSUPPORTED ||
+               (status == FT_E_RANGE && r->count_count > 1 && err && !strcmp(err->where, "global_batch"))) {
+        /* Of several GPUs one lacks the format; of several numbers one does not divide the batch. */
         c->lost = FT_LOST_REFUSED;
-        status = FT_OK;
-    } else if (status == FT_E_RANGE && r->count_count > 1 && err && !strcmp(err->where, "global_batch")) {
-        c->lost = FT_LOST_REFUSED; /* of several numbers one has no layout: it does not divide the batch */
-        out->indivisible = true;
+        if (err)
+            snprintf(c->why, sizeof c->why, "%.*s", (int)ft__utf8_cut(err->message, sizeof c->why - 1), err->message);
+        out->refusal = status;
         status = FT_OK;
     }
     if (plan) ft__plan_free(plan);
@@ -118,7 +120,9 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
 static void judge(const ft_choose_request *r, ft_choice *c)
 {
     if (!c->planned) return;
-    if (!(c->usd_per_hour > 0) && c->own_usd < 0)
+    if (!isfinite(c->days.at))
+        c->lost = FT_LOST_FAILURES;
+    else if (!(c->usd_per_hour > 0) && c->own_usd < 0)
         c->lost = c->price.network_lacks ? FT_LOST_NETWORK : FT_LOST_UNKNOWN;
     else if (r->deadline_days > 0 && c->days.at > r->deadline_days)
         c->lost = FT_LOST_DEADLINE;
@@ -193,18 +197,15 @@ static ft_status warn_of_strangers(const ft_context *ft, ft_chosen *out, ft_erro
     return status;
 }
 
-static void warn_of_prices(ft_chosen *out)
+static ft_status warn_of_prices(ft_chosen *out, ft_error *err)
 {
-    const ft_offer *oldest = NULL;
-    for (size_t i = 0; i < out->count; i++) {
-        const ft_choice *c = &out->choices[i];
-        const ft_offer *o = c->planned ? ft__choice_offer(c) : NULL;
-        if (o && ft__offer_old(o, out->asked->today) && (!oldest || o->day < oldest->day)) oldest = o;
-    }
-    if (oldest)
-        ft__text_addf(&out->warnings, "%sprices are up to %lld days old (%s, %s, %s): give your own with price",
-                      out->warnings.length ? "\n" : "", (long long)(out->asked->today - oldest->day), oldest->provider,
-                      oldest->instance, oldest->date);
+    const ft_offer **offers = calloc(out->count + 1, sizeof *offers);
+    if (!offers) return ft__no_memory(err);
+    for (size_t i = 0; i < out->count; i++)
+        offers[i] = out->choices[i].planned ? ft__choice_offer(&out->choices[i]) : NULL;
+    ft__price_dates_told(offers, out->count, out->asked->today, &out->warnings);
+    free(offers);
+    return FT_OK;
 }
 
 /* A deadline that not even one step keeps, on whatever was asked for. */
@@ -272,12 +273,12 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
             FT_TRY(choose_one(ft, scratch, out, gpu, c, err));
             out->count++;
         }
-    bool any = !out->indivisible; /* none of the numbers: the error of the last says what would do */
+    bool any = false; /* none of them: the error of the last says what would do */
     for (size_t i = 0; i < out->count && !any; i++) any = out->choices[i].lost != FT_LOST_REFUSED;
-    if (!any) return FT_E_RANGE;
+    if (!any) return out->refusal;
     FT_TRY(find_least(ft, scratch, out, err));
     FT_TRY(decide(out, err));
-    warn_of_prices(out);
+    FT_TRY(warn_of_prices(out, err));
     FT_TRY(warn_of_strangers(ft, out, err));
     warn_of_deadline(out);
     warn_of_providers(out);

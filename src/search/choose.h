@@ -7,11 +7,12 @@
 
 /* What keeps a choice from being the one. */
 typedef enum ft_lost {
-    FT_LOST_NOTHING, /* it is the one */
-    FT_LOST_MEMORY,  /* no layout fits */
-    FT_LOST_REFUSED, /* no layout can be forecast: the GPU lacks the format */
-    FT_LOST_NETWORK, /* nobody rents so many, joined well enough */
-    FT_LOST_UNKNOWN, /* nobody's price is known */
+    FT_LOST_NOTHING,  /* it is the one */
+    FT_LOST_MEMORY,   /* no layout fits */
+    FT_LOST_REFUSED,  /* no layout can be forecast: the GPU lacks the format */
+    FT_LOST_FAILURES, /* they leave no time: the job never ends */
+    FT_LOST_NETWORK,  /* nobody rents so many, joined well enough */
+    FT_LOST_UNKNOWN,  /* nobody's price is known */
     FT_LOST_DEADLINE,
     FT_LOST_BUDGET,
     FT_LOST_SPEED,  /* slower, and no cheaper */
@@ -39,13 +40,14 @@ typedef struct ft_choice {
     ft_span days, usd;   /* usd: with power where that is paid apart */
     double gpu_hours, kwh, kg, restarts;
     ft_lost lost;
+    char why[160];    /* of one that is refused: the message */
     bool front, knee; /* of days against dollars */
 } ft_choice;
 
 typedef struct ft_chosen {
     const ft_choose_request *asked;
     double steps, tokens_per_step, parameters;
-    bool indivisible;   /* a number of GPUs has no layout with this global batch */
+    ft_status refusal;  /* of the last that was refused */
     bool samples;       /* "tokens" are pictures, or what else the model takes one by one */
     ft_choice *choices; /* by GPU as they were named, then by number */
     size_t count;
@@ -68,6 +70,10 @@ double ft__own_price(const ft_context *ft, const ft_choose_request *r, const cha
 /* Prices of GPUs that nobody knows are an error; those of none of the `count` that were tried a line of `warnings`. */
 ft_status ft__own_prices_told(const ft_context *ft, const ft_choose_request *r, const char *const *chosen, size_t count,
                               ft_text *warnings, ft_error *err);
+
+/* Prices of these offers that are old by the request's day, or of a later day than it: a line of `warnings` each
+ * (price_dates.c). NULL among the offers: none. */
+void ft__price_dates_told(const ft_offer *const *offers, size_t count, int64_t today, ft_text *warnings);
 
 /* One of several that trade time for money. `front`: of those that stand nothing is both faster and cheaper. Returns
  * which is the knee; `count` where none stands. */

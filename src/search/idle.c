@@ -12,6 +12,26 @@ static bool not_idle(const ft_search *s, ft_key_id key)
            key == FT_KEY_ID_NODES;
 }
 
+/* The first of what was allowed that no layout came of. */
+static const char *allowed_for_nothing(const ft_search *s)
+{
+    const ft_plan_request *r = s->asked;
+    bool cp = false, ep = false, zero3 = false, offload = false, kinds = false;
+    for (size_t i = 0; i < s->candidate_count; i++) {
+        const ft_parallel *p = &s->candidates[i].layout.parallel;
+        cp = cp || p->cp > 1;
+        ep = ep || p->ep > 1;
+        zero3 = zero3 || p->zero == 3;
+        offload = offload || s->candidates[i].layout.offload;
+        kinds = kinds || (p->cp > 1 && p->context != s->request.parallel.context);
+    }
+    if (r->allow_cp && !cp) return "no layout here has context ranks";
+    if (r->allow_ep && !ep) return "no layout here has expert ranks";
+    if (r->allow_zero3 && !zero3) return "no layout here shards parameters (zero 3)";
+    if (r->allow_offload && !offload) return "no layout here keeps anything on the host";
+    return r->allow_cp_kinds && !kinds ? "no layout here exchanges keys in another way" : NULL;
+}
+
 ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
 {
     const ft_idle_list *known = &s->asked->idle;
@@ -26,6 +46,8 @@ ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
         ft__request_still_idle(&said, &r, at, &count);
     }
     out->idle.count = count;
+    const char *nothing = allowed_for_nothing(s);
+    if (nothing) ft__idle_put(&out->idle, FT_KEY_ID_ALLOW, nothing);
     for (size_t i = 0; i < known->count; i++) ft__idle_put(&out->idle, known->at[i].key, known->at[i].why);
     return FT_OK;
 }

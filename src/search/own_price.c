@@ -31,6 +31,19 @@ static bool among(const char *name, const char *const *names, size_t count)
     return false;
 }
 
+/* Two names of one GPU, with a price each. */
+static ft_status contradicts(const ft_context *ft, const ft_choose_request *r, size_t at, ft_device *device,
+                             ft_error *err)
+{
+    ft_error ignored;
+    if (ft__context_device(ft, r->price[at].gpu, device, &ignored) != FT_OK) return FT_OK; /* told of below */
+    for (size_t i = 0; i < r->price_count; i++)
+        if (i != at && !strcmp(r->price[i].gpu, device->name) && r->price[i].usd != r->price[at].usd)
+            return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "\"%s\" is \"%s\", which has another price",
+                               r->price[at].gpu, device->name);
+    return FT_OK;
+}
+
 ft_status ft__own_prices_told(const ft_context *ft, const ft_choose_request *r, const char *const *chosen, size_t count,
                               ft_text *warnings, ft_error *err)
 {
@@ -38,7 +51,8 @@ ft_status ft__own_prices_told(const ft_context *ft, const ft_choose_request *r, 
     ft_status status = device ? FT_OK : ft__no_memory(err);
     for (size_t i = 0; status == FT_OK && i < r->price_count; i++) {
         const char *name = r->price[i].gpu;
-        if (among(name, r->gpu, r->gpu_count) || among(name, chosen, count)) continue;
+        status = contradicts(ft, r, i, device, err);
+        if (status != FT_OK || among(name, r->gpu, r->gpu_count) || among(name, chosen, count)) continue;
         status = ft__context_device(ft, name, device, err);
         if (status != FT_OK && err) snprintf(err->where, sizeof err->where, "price");
         if (status == FT_OK && !among(device->name, chosen, count))

@@ -57,6 +57,7 @@ class ServePlan(Answer):
     candidates: int = 0
     simulations: int = 0
     proof: str = ""
+    proof_covers: str = ""
     fits: bool = False
     least_gpus: int | None = None
     plans: tuple[Mapping[str, Any], ...] = ()
@@ -65,7 +66,7 @@ class ServePlan(Answer):
     def sheet(self) -> Sheet:
         """The ways to serve side by side, and what others lose by."""
         sheet = Sheet(f"plan · {self.model} · {self.engine} on {self.gpu}", warnings=self.warnings)
-        sheet.add("ways", number(self.candidates), f"{number(self.simulations)} simulations")
+        sheet.add("ways", number(self.candidates), f"{number(self.simulations)} simulations; {self.proof_covers}")
         if not self.plans:
             sheet.add("none", "keeps the objectives" if self.least_gpus is None else f"fits; {self.least_gpus} GPUs would do")
         rows = [

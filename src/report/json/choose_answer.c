@@ -60,6 +60,7 @@ static void choice(ft_text *out, const ft_choice *c)
     ft__json_member_whole(out, "gpus", c->gpus);
     ft__json_member_flag(out, "fits", c->planned);
     ft__answer_word(out, "verdict", ft__lost_words[c->lost]);
+    if (*c->why) ft__json_member_text(out, "why", c->why);
     if (!c->planned) return;
     ft__json_member_whole(out, "nodes", c->nodes);
     layout(out, &c->layout);

@@ -75,6 +75,7 @@ void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
     ft__json_member_whole(out, "candidates", (int64_t)f->count);
     ft__json_member_whole(out, "simulations", (int64_t)f->simulations);
     ft__answer_word(out, "proof", f->proven ? "optimal" : "none");
+    ft__answer_word(out, "proof_covers", ft__fleet_proof(f));
     ft__json_member_flag(out, "fits", f->plans > 0);
     ft__json_member_list(out, "plans");
     for (size_t i = 0; i < f->plans && i < (size_t)f->asked->top; i++) {
@@ -117,6 +118,7 @@ static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
     ft__json_member_text(out, "gpu", c->gpu);
     ft__json_member_flag(out, "fits", c->planned);
     ft__answer_word(out, "verdict", c->verdict);
+    if (*c->why) ft__json_member_text(out, "why", c->why);
     if (!c->planned) {
         if (c->limit) ft__json_member_whole(out, "gpus", c->limit);
         return;

@@ -185,6 +185,7 @@ static const char *loses(const ft_choice *c)
     static const char *const words[FT_LOST_COUNT] = {"chosen",
                                                      "memory: nothing fits",
                                                      "no layout to forecast",
+                                                     "failures: never done",
                                                      "network: no RDMA rented",
                                                      "no price known",
                                                      "past deadline",
@@ -214,13 +215,20 @@ static bool table(ft_text *out, const ft_style *style, const ft_chosen *chosen)
             continue;
         }
         ft__add_layout(ft__cell(&t), style, &c->layout);
-        ft__add_figure(ft__cell(&t), c->days.at, 3);
+        bool ends = c->lost != FT_LOST_FAILURES;
+        if (ends)
+            ft__add_figure(ft__cell(&t), c->days.at, 3);
+        else
+            ft__cell_add(&t, "-");
         ft_text *cell = ft__cell(&t);
-        if (c->usd_per_hour > 0 || c->own_usd >= 0)
+        if (ends && (c->usd_per_hour > 0 || c->own_usd >= 0))
             add_usd(cell, c->usd.at);
         else
             ft__text_add(cell, "-");
-        ft__add_figure(ft__cell(&t), c->kwh * 1e-3, 3);
+        if (ends)
+            ft__add_figure(ft__cell(&t), c->kwh * 1e-3, 3);
+        else
+            ft__cell_add(&t, "-");
         ft__cell_addf(&t, "%.1f %%", 100 * c->goodput.useful);
         ft__cell_add(&t, c->knee ? "knee" : c->front ? "yes" : "");
         ft__cell_add(&t, loses(c));
@@ -229,6 +237,20 @@ static bool table(ft_text *out, const ft_style *style, const ft_chosen *chosen)
     bool printed = ft__columns_print(&t, out, style, 2, true);
     ft__columns_free(&t);
     return printed;
+}
+
+/* Why a GPU has no layout, once for all its numbers that share it. */
+static void refusals(ft_text *out, const ft_style *style, const ft_chosen *c)
+{
+    ft_text t = {0};
+    for (size_t i = 0; i < c->count; i++) {
+        const ft_choice *one = &c->choices[i];
+        if (!*one->why || (i && !strcmp(one->why, c->choices[i - 1].why))) continue;
+        ft__text_clear(&t);
+        ft__text_addf(&t, "%" PRId64 " %s %s cannot be forecast: %s.", one->gpus, ft__times(style), one->gpu, one->why);
+        ft__add_wrapped(out, style, t.at ? t.at : "");
+    }
+    ft__text_drop(&t, out);
 }
 
 bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, const ft_chosen *c)
@@ -245,6 +267,7 @@ bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, c
                       ft__times(style), c->least_gpu);
     bool printed = table(out, style, c);
     ft__text_add(out, "\n");
+    refusals(out, style, c);
     ft__add_wrapped(
         out, style,
         "The front has no choice that is both faster and cheaper; its knee is the corner nearest to both. "

@@ -129,7 +129,7 @@ bool ft__screen_fleet(ft_text *out, const ft_style *style, const ft_fleet *f)
         ft__text_add(&t, " requests/s");
     }
     ft__text_addf(&t, "; %zu ways, %zu simulations", f->count, f->simulations);
-    if (f->proven) ft__text_add(&t, "; none can do with fewer");
+    ft__text_addf(&t, "; %s", ft__fleet_proof(f));
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
@@ -261,6 +261,20 @@ static bool table(ft_text *out, const ft_style *style, const ft_fleet_chosen *ch
     return printed;
 }
 
+/* Why nothing serves on a GPU, once for all its numbers. */
+static void refusals(ft_text *out, const ft_style *style, const ft_fleet_chosen *c)
+{
+    ft_text t = {0};
+    for (size_t i = 0; i < c->count; i++) {
+        const ft_fleet_choice *one = &c->choices[i];
+        if (!*one->why || (i && !strcmp(one->why, c->choices[i - 1].why))) continue;
+        ft__text_clear(&t);
+        ft__text_addf(&t, "%s cannot be forecast: %s.", one->gpu, one->why);
+        ft__add_wrapped(out, style, t.at ? t.at : "");
+    }
+    ft__text_drop(&t, out);
+}
+
 bool ft__screen_fleet_chosen(ft_text *out, const ft_style *style, const char *model, const ft_fleet_chosen *c)
 {
     ft_text t = {0};
@@ -284,6 +298,7 @@ bool ft__screen_fleet_chosen(ft_text *out, const ft_style *style, const char *mo
         ft__text_addf(out, "  %" PRId64 " %s %s would do.\n", c->least_gpus, ft__times(style), c->least_gpu);
     bool printed = table(out, style, c);
     ft__text_add(out, "\n");
+    refusals(out, style, c);
     ft__add_wrapped(out, style,
                     "The front has no choice that is both faster and cheaper; its knee is the corner nearest to both. "
                     "Dollars are the cheapest offer's whose "

@@ -159,6 +159,7 @@ const words: { [verdict: string]: string } = {
     chosen: 'chosen',
     memory: 'does not fit',
     refused: 'no layout',
+    failures: 'failures leave no time',
     network: 'nobody rents so many, joined well enough',
     price_unknown: 'no price is known',
     deadline: 'too late',
