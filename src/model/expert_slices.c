@@ -9,14 +9,16 @@
 #include "model/relative.h"
 #include "model/state_space.h"
 
-static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
+/* `held`: experts that the tensor has weights of, more than the tokens are sent to (longcat_flash's first, which has
+ * those that do nothing too). */
+static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out, int64_t held)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t in = ft__tensor_of(b, x)->cols;
-    double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
-    ft_ref weight = ft__experts_weight(b, a->experts * out, in);
-    b->g->active_parameters -= all * (1 - (double)a->topk / (double)a->experts);
+    double all = (double)held * (double)out * (double)in * (double)b->repeat;
+    ft_ref weight = ft__experts_weight(b, held * out, in);
+    b->g->active_parameters -= all * (1 - (double)a->topk / (double)held);
     return ft__linear_with(b, at, x, ft__each_step(b, weight, a->experts), out, FT_NONE, FT_CUT_COLUMNS);
 }
 
@@ -29,7 +31,7 @@ static ft_ref cut_product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
     ft__aside(b, at, "fill", FT_NONE, rows, out, ft_dtype_bytes(b->stored), 1);
     x = ft__each_step(b, x, experts);
     int32_t first = b->g->node_count;
-    ft_ref y = product(m, at, x, out);
+    ft_ref y = product(m, at, x, out, experts);
     for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) {
         ft_node *n = &b->g->nodes[i];
         if (n->verb == FT_DO_SLICE) continue;
@@ -84,9 +86,9 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     int32_t found = b->g->node_count;
     x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
     ft_ref h = x;
-    ft__split(b, product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn), 2, halves, part);
+    ft__split(b, product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn, every), 2, halves, part);
     h = ft__mul(b, FT_AT(EXPERTS_ACT), ft__part_activation(m, FT_AT(EXPERTS_ACT), a->activation, part[0]), part[1]);
-    h = product(m, FT_AT(EXPERTS_WO), h, width);
+    h = product(m, FT_AT(EXPERTS_WO), h, width, a->experts);
     ft_ref each = ft__pick(b, FT_AT(EXPERTS_WEIGH), weights, routed, 1, false);
     h = ft__cast(b, FT_AT(EXPERTS_WEIGH), ft__mul(b, FT_AT(EXPERTS_WEIGH), h, each), b->stored);
     for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) {
