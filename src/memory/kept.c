@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "layout/layout.h"
+#include "model/stack.h"
 #include "timeline/states.h"
 
 static double keep_copies(ft_kept *k, double bytes, int64_t copies)
@@ -96,8 +97,12 @@ static void keep_training(const ft_graph *g, const ft_workload *work, const ft_m
         }
         const double element = gradient_element(work, share, t);
         if (k->kept_gradients) k->gradients += keep_copies(k, ft__waiting_gradient(work, share, t), t->copies);
-        if (work->master_weights && element < 4 && !away)
-            k->main_gradients += 4 * ft__tensor_numel(t) * states * (double)t->copies;
+        if (work->master_weights && element < 4 && !away) {
+            const double joined = ft__stack(work)->flattens_gradients ? element : 0;
+            const double mine = ft__tensor_numel(t) * states * (double)t->copies;
+            k->main_gradients += (4 + joined) * mine;
+            k->main_elements += mine;
+        }
         k->trained += ft__tensor_bytes(t) * states * (double)t->copies;
         if (!k->widest || ft__tensor_numel(t) > ft__tensor_numel(k->widest)) k->widest = t;
     }
@@ -111,6 +116,8 @@ void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share 
     keep_tensors(g, share, lives, k);
     if (ft__has_reference(work) && work->lora_rank == 0) keep_reference(g, share, lives, k);
     if (work->task == FT_TRAIN) keep_training(g, work, share, lives, k);
+    const double at_a_time = share->update_elements;
+    if (at_a_time > 0 && k->main_elements > at_a_time) k->main_gradients *= at_a_time / k->main_elements;
 }
 
 /* Gradients are all there when the last one is made, as the graph has them or as they wait for the next micro-batch:

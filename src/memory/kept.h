@@ -13,7 +13,8 @@ typedef struct ft_kept {
     double weights, gradients, optimizer, inputs, cache;
     double on_host;        /* optimizer states that are not here */
     double streamed;       /* weights that are not, but for two layers' */
-    double main_gradients; /* fp32 copies of gradients of 16 bits, which the update makes for itself */
+    double main_gradients; /* fp32 copies of gradients of 16 bits, and what they are joined in: the update's own */
+    double main_elements;  /* of how many gradients */
     double trained;        /* bytes of trained parameters that are updated here */
     const ft_tensor *widest;
     ft_packer packer;

@@ -63,6 +63,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(widens_gradients, "a kernel of its own widens a micro-batch's gradients before they are added up in fp32")   \
     X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")               \
     X(one_gradient_buffer, "gradients are summed where they lie; otherwise buckets hold a second copy")            \
+    X(flattens_gradients, "the update joins gradients of 16 bits in one stretch, then copies that to fp32")        \
     X(tensor_sums_beside, "going back, weights' gradients run beside the sums over tensor ranks")                  \
     X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                                 \
     X(all_forward_first, "as many micro-batches as interleaved stages: all go forward before any goes back")       \
@@ -107,6 +108,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                   \
     X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                        \
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                               \
+    X(update_elements, 0, 1e12, "zero 3: elements that an update takes at a time; 0: all")                        \
+    X(bucket_buffers, 0, 2, "buffers of a whole bucket beside the gradients, from zero 1 on, on one GPU too")     \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
     X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \

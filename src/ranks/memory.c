@@ -67,6 +67,25 @@ static void moving(const ft_ranks *r, const ft_stage *s, double bytes[FT_PHASE_C
     bytes[FT_BACKWARD] = bytes[FT_RECOMPUTE] = gathered + passing;
 }
 
+/* DeepSpeed copies gradients into buffers of reduce_bucket_size, whatever the model's own size: zero 3 has them from the
+ * start (stage3.py, _setup_for_real_optimizer), zero 1 and 2 while gradients are made (stage_1_and_2.py). */
+static void buffered(const ft_ranks *r, ft_memory_share *share)
+{
+    const ft_stack *stack = ft__ranks_stack(r->parallel, r->work);
+    if (r->parallel->zero < 1 || r->work->task != FT_TRAIN) return;
+    const double said = r->parallel->bucket_bytes;
+    const double bucket = said > 0 ? said : stack->bucket_elements * ft__ranks_reduce_bytes(r->parallel, r->work);
+    const double bytes = stack->bucket_buffers * bucket;
+    share->moving_bytes[FT_BACKWARD] += bytes;
+    share->moving_bytes[FT_RECOMPUTE] += bytes;
+    share->head_moving_bytes += bytes;
+    share->embed_moving_bytes += bytes;
+    if (r->parallel->zero < 3) return;
+    share->update_elements = stack->update_elements;
+    share->moving_bytes[FT_FORWARD] += bytes;
+    share->moving_bytes[FT_UPDATE] += bytes;
+}
+
 /* PyTorch's stages have a buffer for every micro-batch that they receive, activations and gradients, from the first
  * step on (torch/distributed/pipelining/stage.py, args_recv_info, grad_recv_info), and hold what they sent until its
  * gradient is back (fwd_cache). Of what they received, micro-batches in flight count already: it is their first
@@ -87,20 +106,26 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
     /* Megatron's gradients are kept as they are summed. */
     bool one_buffer = ft__ranks_stack(p, r->work)->one_gradient_buffer && r->work->master_weights && p->zero < 2;
     if (one_buffer && p->reduce_bytes > 0) share.gradient_bytes = p->reduce_bytes;
-    if (p->dp * p->cp < 2 || r->work->task != FT_TRAIN) return share;
+    if (p->dp * p->cp < 2 || r->work->task != FT_TRAIN) {
+        buffered(r, &share);
+        return share;
+    }
     for (int expert = 0; expert < 2; expert++) {
         double kept = 1 / (double)ft__ranks_sharers(p, expert).size;
         if (p->zero >= 1) share.optimizer[expert] = kept;
         if (p->zero >= 2) share.gradients[expert] = kept;
         if (p->zero >= 3) share.weights[expert] = kept;
     }
-    if (ft__ranks_fsdp(r->parallel, r->work)) {
+    /* DeepSpeed keeps 16-bit shards beside the fp32 ones, and gradients of 16 bits, which an update joins. */
+    if (ft__ranks_fsdp(r->parallel, r->work) && !ft__ranks_stack(p, r->work)->flattens_gradients) {
         if (p->pp > 1) share.waiting_bytes += boundaries(r, s, in_flight);
         moving_sharded(r, s, &share);
+        buffered(r, &share);
         return share;
     }
     moving(r, s, share.moving_bytes);
     share.head_moving_bytes = share.embed_moving_bytes = share.moving_bytes[FT_BACKWARD];
+    buffered(r, &share);
     return share;
 }
 

@@ -110,6 +110,7 @@ typedef struct ft_memory_share {
     double waiting_bytes;                          /* activations of other micro-batches, until the update */
     double moving_bytes[FT_PHASE_COUNT];           /* parameters gathered, gradients on their way: communication */
     double head_moving_bytes, embed_moving_bytes;  /* the same while what is behind or before the layers is undone */
+    double update_elements;                        /* how many an update takes at a time; 0: all */
     double apart_bytes;                            /* buffers that other streams cache: reserved, not allocated */
     bool fsdp;                                     /* PyTorch's: shards are the fp32 copies, gradients come and go */
 } ft_memory_share;
