@@ -176,6 +176,11 @@ static inline int ft__zero_of(const ft_workload *w, int zero, int64_t replicas)
     if (w->stack || w->task != FT_TRAIN || replicas < 2 || zero > 0) return zero;
     return ft__stack_of(w, zero, replicas)->zero;
 }
+/* What "zero" changes on one GPU: DeepSpeed's hooks with 3, its buffers from 1 on. */
+static inline bool ft__stack_shards_alone(const ft_stack *s, int zero)
+{
+    return (zero >= 3 && s->module_hooks) || (zero >= 1 && s->bucket_buffers > 0);
+}
 /* Tokens go to the experts that they were routed to, and to no others: not so in transformers' llama4. */
 static inline bool ft__routes_tokens(const ft_arch *a, const ft_workload *w)
 {

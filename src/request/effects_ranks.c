@@ -52,8 +52,8 @@ static const char *reducing(const ft_effect_case *c)
 
 static const char *sharding(const ft_effect_case *c)
 {
-    bool hooks = c->trains && c->p->zero >= 3 && ft__stack(c->w)->module_hooks;
-    return hooks ? NULL : sharing(c);
+    bool alone = c->trains && ft__stack_shards_alone(ft__stack(c->w), c->p->zero);
+    return alone ? NULL : sharing(c);
 }
 
 static const char *sharded(const ft_effect_case *c)

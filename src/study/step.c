@@ -110,11 +110,11 @@ static ft_status forecast_step(const ft_context *ft, ft_scratch *s, const ft_mod
                     r->model, r->device->name, step->step_ms, step->low_ms, step->high_ms, step->memory.peak_bytes);
 }
 
-/* One GPU, and nothing that treats it as one rank of many: DeepSpeed's hooks run there, too. */
+/* One GPU, and nothing that treats it as one rank of many: DeepSpeed's hooks and buffers are there, too. */
 static bool alone(const ft_model_request *r)
 {
-    bool hooks = r->work.task == FT_TRAIN && r->parallel.zero >= 3 && ft__stack(&r->work)->module_hooks;
-    return ft__parallel_alone(&r->parallel) && !hooks;
+    bool shards = r->work.task == FT_TRAIN && ft__stack_shards_alone(ft__stack(&r->work), r->parallel.zero);
+    return ft__parallel_alone(&r->parallel) && !shards;
 }
 
 static ft_status forecast_ranks(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,

@@ -20,14 +20,21 @@ static json_t *asked(const json_t *row)
     assert_non_null(text);
     const int batch = (int)figure(row, "batch"), rank = (int)figure(row, "rank");
     const bool packed = is_set(row, "packed");
-    char adapters[96] = "";
-    if (rank > 0) snprintf(adapters, sizeof adapters, "\"lora\":{\"rank\":%d,\"dtype\":\"autocast\"},", rank);
+    const json_t *zero = json_object_get(row, "zero"); /* DeepSpeed's engine casts adapters, and leaves autocast out */
+    char adapters[96] = "", shards[96] = "";
+    if (rank > 0)
+        snprintf(adapters, sizeof adapters, "\"lora\":{\"rank\":%d,\"dtype\":\"%s\"},", rank,
+                 zero ? "bf16" : "autocast");
+    if (zero)
+        snprintf(shards, sizeof shards, "\"stack\":\"deepspeed\",\"parallel\":{\"dp\":1,\"zero\":%d},",
+                 (int)json_integer_value(zero));
     json_t *a = golden_ask(
         "{\"task\":\"train\",\"model\":%s,\"gpu\":\"h200_sxm\",\"batch\":%d,\"global_batch\":%d,\"seq\":%d,\"dtype\":"
-        "\"%s\",%s%s\"attention\":\"sdpa\",\"execution\":\"eager\",\"optimizer\":\"%s\",\"recompute\":\"%s\",\"loss\":"
+        "\"%s\",%s%s%s\"attention\":\"sdpa\",\"execution\":\"eager\",\"optimizer\":\"%s\",\"recompute\":\"%s\","
+        "\"loss\":"
         "\"%s\",\"expandable_segments\":%s}",
         text, batch, batch * (int)figure(row, "accumulate"), (int)figure(row, "seq"), packed ? "fp16" : "bf16",
-        adapters, packed ? "\"weights_dtype\":\"int4\"," : "", rank > 0 ? "adamw_foreach" : "adamw",
+        adapters, packed ? "\"weights_dtype\":\"int4\"," : "", shards, rank > 0 && !zero ? "adamw_foreach" : "adamw",
         is_set(row, "checkpoint") ? "full" : "none", is_set(row, "narrow") ? "narrow" : "model",
         is_set(row, "expandable") ? "true" : "false");
     json_decref(model);
@@ -35,7 +42,7 @@ static json_t *asked(const json_t *row)
     return a;
 }
 
-static double mean_error(const char *key, bool expandable, int least, double each)
+static double mean_error(const char *key, bool sharded, bool expandable, int least, double each)
 {
     char path[64];
     json_t *rows = golden_rows("measurements/h200/adapters_fresh.jsonl"), *row;
@@ -45,6 +52,7 @@ static double mean_error(const char *key, bool expandable, int least, double eac
     snprintf(path, sizeof path, "memory.%s", key);
     json_array_foreach (rows, n, row) { /* a loss in chunks cannot be asked for */
         if (!json_object_get(row, "forecast") || is_set(row, "expandable") != expandable) continue;
+        if ((json_object_get(row, "zero") != NULL) != sharded) continue;
         json_t *a = asked(row);
         const double held = golden_figure(a, path), seen = figure(row, key);
         golden_near(json_string_value(json_object_get(row, "name")), held, seen, each);
@@ -60,44 +68,25 @@ static double mean_error(const char *key, bool expandable, int least, double eac
 static void peaks_are_met(void **state)
 {
     (void)state;
-    const double off = mean_error("peak_bytes", false, 19, 0.025);
+    const double off = mean_error("peak_bytes", false, false, 19, 0.025);
     golden_holds(off < 0.005, "peaks %.2f %% off", 100 * off);
 }
 
 static void so_is_what_is_reserved(void **state)
 {
     (void)state;
-    const double off = mean_error("reserved_bytes", false, 19, 0.035);
+    const double off = mean_error("reserved_bytes", false, false, 19, 0.035);
     golden_holds(off < 0.015, "reserved %.2f %% off", 100 * off);
-    mean_error("reserved_bytes", true, 1, 0.09);
+    mean_error("reserved_bytes", false, true, 1, 0.09);
 }
 
-/* DeepSpeed's zero 3 in a world of one: the first such step of each process of adapters.jsonl. Later ones found the
- * engines before them still there. */
+/* Its stages in a world of one. What they reserve is forecast 8 to 15 % short: the update's joined gradients do not fit
+ * into what the backward pass left, which the rehearsal, parameter by parameter, thinks they do. */
 static void deepspeed_joins_gradients_and_has_a_bucket(void **state)
 {
     (void)state;
-    json_t *rows = golden_rows("measurements/h200/adapters.jsonl"), *row;
-    int last = 0, count = 0;
-    size_t n;
-    json_array_foreach (rows, n, row) {
-        const int run = (int)figure(row, "run");
-        if (figure(row, "zero") != 3 || run == last) continue;
-        last = run;
-        json_t *a = golden_ask(
-            "{\"task\":\"train\",\"model\":{\"model_type\":\"llama\",\"hidden_size\":2048,\"intermediate_size\":5504,"
-            "\"num_hidden_layers\":%d,\"num_attention_heads\":16,\"num_key_value_heads\":16,\"vocab_size\":32000,"
-            "\"tie_word_embeddings\":false},\"gpu\":\"h200_sxm\",\"batch\":1,\"seq\":%d,\"dtype\":\"bf16\","
-            "\"attention\":"
-            "\"sdpa\",\"execution\":\"eager\",\"optimizer\":\"adamw\",\"clip_grad\":true,\"stack\":\"deepspeed\","
-            "\"parallel\":{\"dp\":1,\"zero\":3}}",
-            (int)figure(row, "layers"), (int)figure(row, "seq"));
-        golden_near("zero 3", golden_figure(a, "memory.peak_bytes"), figure(row, "peak_bytes"), 0.015);
-        json_decref(a);
-        count++;
-    }
-    json_decref(rows);
-    assert_int_equal(count, 2);
+    const double off = mean_error("peak_bytes", true, false, 7, 0.032);
+    golden_holds(off < 0.015, "peaks under DeepSpeed %.2f %% off", 100 * off);
 }
 
 int main(void)
