@@ -123,7 +123,7 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_SLICE: ft__undo_slice(t, n, g); break;
     case FT_DO_CONV: ft__undo_conv(t, n, ft__contiguous(&t->b, n->at, g)); break;
     case FT_DO_BATCHNORM: ft__is_groupnorm(n) ? ft__undo_groupnorm(t, n, g) : ft__undo_batchnorm(t, n, g); break;
-    case FT_DO_POOL: ft__undo_pool(t, n, g); break;
+    case FT_DO_POOL: n->in_count > 1 ? ft__undo_sample(t, n, g) : ft__undo_pool(t, n, g); break;
     case FT_DO_RECUR: ft__undo_recur(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;
     case FT_DO_COMM: comm(t, n, g); break;

@@ -30,6 +30,9 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g);
 
+/* sample.c */
+void ft__undo_sample(ft_tape *t, const ft_node *n, ft_ref g);
+
 /* gradient_recurrent.c */
 void ft__undo_recur(ft_tape *t, const ft_node *n, ft_ref g);
 

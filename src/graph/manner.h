@@ -67,7 +67,21 @@ typedef enum ft_walk {
     FT_WALK_VOLUME_BACKWARD,
     FT_WALK_CUBIC,
     FT_WALK_CUBIC_BACKWARD,
-    FT_WALK_SAMPLE, /* of sixteen neighbours at places that are given */
+    FT_WALK_SAMPLE, /* pictures read at places that were computed: a thread per place walks over channels */
+    FT_WALK_SAMPLE_LAST,
+    FT_WALK_SAMPLE_CUBIC,
+    FT_WALK_SAMPLE_CUBIC_LOW,
+    FT_WALK_SAMPLE_CUBIC_LAST,
+    FT_WALK_SAMPLE_CUBIC_CLIPPED, /* places are moved inside first */
+    FT_WALK_SAMPLE_VOLUME,
+    FT_WALK_SAMPLE_BACKWARD, /* atomics */
+    FT_WALK_SAMPLE_LAST_BACKWARD,
+    FT_WALK_SAMPLE_LOW_BACKWARD,
+    FT_WALK_SAMPLE_NEAREST_BACKWARD,
+    FT_WALK_SAMPLE_CUBIC_BACKWARD,
+    FT_WALK_SAMPLE_CUBIC_LOW_BACKWARD,
+    FT_WALK_SAMPLE_CUBIC_CLIPPED_BACKWARD,
+    FT_WALK_SAMPLE_VOLUME_BACKWARD,
     FT_WALK_ACROSS, /* copies across the order in which elements lie */
     FT_WALK_COUNT
 } ft_walk;

@@ -40,7 +40,6 @@ ft_walking ft__resize_walk(const ft_resize *how)
         loop.walk = how->axes > 2 ? FT_WALK_VOLUME : FT_WALK_LINEAR;
         return loop;
     case FT_RESIZE_CUBIC: loop.walk = FT_WALK_CUBIC; return loop;
-    case FT_RESIZE_SAMPLE: loop.walk = FT_WALK_SAMPLE; return loop;
     case FT_RESIZE_OTHER: break;
     }
     return (ft_walking){.walk = FT_WALK_NONE};
@@ -58,7 +57,6 @@ ft_walking ft__resize_gradient(ft_walk forward, double window, double in, double
     case FT_WALK_LINEAR_LAST: /* two channels are added at once where their number is even */
         return by_element(FT_WALK_LINEAR_LAST_BACKWARD, shared, odd ? 2 * out : out);
     case FT_WALK_VOLUME: return by_element(FT_WALK_VOLUME_BACKWARD, 1, out);
-    case FT_WALK_SAMPLE:
     case FT_WALK_CUBIC: return by_element(FT_WALK_CUBIC_BACKWARD, 1, out);
     default: return (ft_walking){.walk = FT_WALK_NONE};
     }

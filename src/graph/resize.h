@@ -9,8 +9,7 @@ typedef enum ft_resizing {
     FT_RESIZE_AVERAGE,
     FT_RESIZE_NEAREST,
     FT_RESIZE_LINEAR,
-    FT_RESIZE_CUBIC,
-    FT_RESIZE_SAMPLE /* cubic, at places that are given: F.grid_sample */
+    FT_RESIZE_CUBIC
 } ft_resizing;
 
 typedef struct ft_resize {

@@ -3,7 +3,7 @@
  *
  * Without pictures in the request the tower stays where it is: its weights take memory and nothing runs. */
 #include "graph/emit.h"
-#include "graph/resize.h"
+#include "graph/sample.h"
 #include "model/mixers.h"
 #include "model/relative.h"
 #include "model/vision.h"
@@ -221,18 +221,19 @@ static void pooled(ft_maker *m, ft_ref x)
     ft__part_mlp(m, norm(m, at, y), inner, "gelu", false, false, FT_BIAS);
 }
 
-/* Rows of the table between its own, at every patch's place: in fp32, channels first, a thread for each patch. */
-static ft_ref sampled(ft_maker *m, int64_t rows)
+/* The table's rows, or what lies between them where a picture has another size than the table. */
+static ft_ref positions(ft_maker *m, int64_t rows)
 {
-    enum { TAPS = 16 };
     ft_build *b = &m->b;
-    ft_at at = FT_AT(EMBED_POSITIONS);
-    int64_t wide = m->arch->tower_hidden, tokens = m->batch * m->q_len;
-    ft_ref table = ft__cast(b, at, ft__parameter(b, "positions", rows, wide), FT_FP32);
-    ft_resize how = {
-        .by = FT_RESIZE_SAMPLE, .axes = 2, .pictures = (double)wide, .pixels = (double)tokens, .window = TAPS};
-    ft_ref x = ft__resize(b, at, "upsample", table, tokens, wide, &how);
-    return ft__cast(b, at, x, b->stored);
+    const int64_t wide = m->arch->tower_hidden, patches = m->batch * m->q_len;
+    ft_ref table = ft__parameter(b, "positions", rows, wide);
+    if (!m->arch->tower_sampled || m->work->images < 1) return ft__slice(b, table, m->q_len, wide);
+    ft_dtype own = ft__tensor_of(b, table)->dtype;
+    ft_sample how = {FT_RESIZE_CUBIC, 2, (double)patches, (double)wide, .last = true, .clipped = true};
+    table = ft__cast(b, FT_AT(EMBED_POSITIONS), table, FT_FP32);
+    ft_ref read = ft__sampled(b, FT_AT(EMBED_POSITIONS), table, ft__buffer(b, patches, 2, 4), wide, patches, &how);
+    read = ft__view_as(b, read, patches, wide, FT_PERMUTED);
+    return ft__cast(b, FT_AT(EMBED_POSITIONS), read, own);
 }
 
 static ft_ref tower(ft_maker *m)
@@ -244,11 +245,7 @@ static ft_ref tower(ft_maker *m)
     if (a->tower_class) ft__parameter(b, "class_token", 1, a->tower_hidden);
     int64_t edge = a->tower_patch > 0 ? a->tower_size / a->tower_patch : 0, rows = a->tower_positions;
     if (rows == 1) rows = edge * edge + (a->tower_class ? 1 : 0);
-    if (rows > 0 && a->tower_sampled && m->work->images > 0)
-        x = ft__add(b, FT_AT(EMBED_POSITIONS), x, sampled(m, rows));
-    else if (rows > 0)
-        x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
-                    ft__slice(b, ft__parameter(b, "positions", rows, a->tower_hidden), m->q_len, a->tower_hidden));
+    if (rows > 0) x = ft__add(b, FT_AT(EMBED_POSITIONS), x, positions(m, rows));
     int64_t whole = a->tower_window > 0 && a->tower_whole < a->tower_layers ? a->tower_whole : 0;
     m->cos = ft__buffer(b, m->q_len, 1, 4);
     if (a->tower_first_norm) x = norm(m, FT_AT(EMBED_NORM), x);

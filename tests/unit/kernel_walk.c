@@ -3,6 +3,7 @@
 
 #include "graph/batchnorm.h"
 #include "graph/resize.h"
+#include "graph/sample.h"
 #include "kernel/walk.h"
 
 static void walks_take_rounds_of_blocks(void **state)
@@ -133,12 +134,50 @@ static void measured_interpolations(void **state)
     assert_int_equal(-1, ft__resizing_find("lanczos"));
 }
 
+/* Rows of data/measurements/h200/samples.jsonl: a thread goes through all channels of its place, so that few places of
+ * many channels take as long as sixteen times as many. */
+static void measured_samples(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    const struct {
+        ft_sample how;
+        double us, back_us;
+    } rows[] = {
+        {{FT_RESIZE_LINEAR, 2, 256, 1536, false, false, false}, 309.7, 1051.1},
+        {{FT_RESIZE_LINEAR, 2, 4096, 1536, false, false, false}, 335.9, 1296.0},
+        {{FT_RESIZE_CUBIC, 2, 1024, 1536, false, false, false}, 3269.7, 15150.5},
+        {{FT_RESIZE_CUBIC, 2, 1024, 1536, false, false, true}, 6234.0, 27329.4},
+        {{FT_RESIZE_LINEAR, 2, 1024, 1536, true, false, false}, 809.0, 1619.0},
+        {{FT_RESIZE_LINEAR, 2, 8 * 512 * 512, 16, false, false, false}, 129.0, 1309.4},
+        {{FT_RESIZE_CUBIC, 2, 8 * 512 * 512, 16, false, false, false}, 709.6, 5729.0},
+        {{FT_RESIZE_NEAREST, 2, 2 * 256 * 256, 64, false, false, false}, 42.2, 80.2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ft_walking w = ft__sample_walk(&rows[i].how);
+        ft_node forward = {.walk = w.walk, .trips = (float)w.trips, .blocks = (float)w.blocks};
+        forward.op.u.elementwise.ops_per_element = rows[i].how.by == FT_RESIZE_NEAREST ? 1 : 4;
+        ft_walking back = ft__sample_gradient(&forward, true, rows[i].how.low);
+        double us = 1e3 * ft__walk_ms(&device, w.walk, w.trips, w.blocks),
+               back_us = 1e3 * ft__walk_ms(&device, back.walk, back.trips, back.blocks);
+        if (!(us > 0.7 * rows[i].us && us < 1.3 * rows[i].us))
+            fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
+        if (!(back_us > 0.7 * rows[i].back_us && back_us < 1.3 * rows[i].back_us))
+            fail_msg("row %zu going back: %g us, measured %g", i, back_us, rows[i].back_us);
+        assert_int_equal(w.walk, ft__sample_gradient(&forward, false, false).walk); /* places alone: no atomics */
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(walks_take_rounds_of_blocks), cmocka_unit_test(long_channels_are_read_again),
-        cmocka_unit_test(measured_batch_norms),        cmocka_unit_test(measured_batch_norms_by_tiles),
-        cmocka_unit_test(measured_interpolations),     cmocka_unit_test(who_computes),
+        cmocka_unit_test(walks_take_rounds_of_blocks),
+        cmocka_unit_test(long_channels_are_read_again),
+        cmocka_unit_test(measured_batch_norms),
+        cmocka_unit_test(measured_batch_norms_by_tiles),
+        cmocka_unit_test(measured_interpolations),
+        cmocka_unit_test(measured_samples),
+        cmocka_unit_test(who_computes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -149,6 +149,13 @@ static void pictures(void **state)
     assert_true(help_count(g, FT_BACKWARD, "fill") == 0 && help_count(g, FT_BACKWARD, "pool") == 1);
     g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,64,64],'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "upsample"));
+    g = PICTURE("{'op':'rand','shape':['batch',5,7,2],'out':'at'},{'op':'grid_sample','in':['t','at'],'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 1 && help_count(g, FT_BACKWARD, "grid_sample") == 1);
+    g = PICTURE(
+        "{'op':'rand','shape':['batch',8,5,3],'out':'at'},{'op':'transpose','in':'t','axes':[0,2,3,1],'out':'w'},"
+        "{'op':'linear','in':'w','features':2,'out':'at'},{'op':'detach','in':'t','out':'u'},"
+        "{'op':'grid_sample','in':['u','at'],'mode':'cubic','border':true,'out':'y'}");
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 0 && help_count(g, FT_BACKWARD, "grid_sample") == 1);
     g = PICTURE("{'op':'pad','in':'t','shape':['batch',8,34,34],'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "pad"));
     g = PICTURE("{'op':'groupnorm','in':'t','groups':2,'out':'y'}");

@@ -276,8 +276,8 @@ def _adaptive(low: Lowering, call: Call) -> None:
 
 
 @rule("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_bilinear2d", "upsample_bicubic2d")
-@rule("upsample_linear1d", "upsample_trilinear3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa", "grid_sampler")
-@rule("_upsample_nearest_exact2d", "grid_sampler_2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
+@rule("upsample_linear1d", "upsample_trilinear3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
+@rule("_upsample_nearest_exact2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
 def _upsample(low: Lowering, call: Call) -> None:
     x = low.now(call.args[0])
     if "shuffle" in call.op:
@@ -287,6 +287,14 @@ def _upsample(low: Lowering, call: Call) -> None:
         return
     mode = next((m for m in ("nearest", "linear", "cubic") if m in call.op), None)
     low.emit("upsample", [x], call.out, {"shape": list(call.out.shape), **({"mode": mode} if mode else {})})
+
+
+@rule("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
+def _sampled(low: Lowering, call: Call) -> None:
+    x, places = low.now(call.args[0]), low.now(call.args[1])
+    mode = ("linear", "nearest", "cubic")[int(call.arg(2, "interpolation_mode", 0))]
+    inside = {"border": True} if int(call.arg(3, "padding_mode", 0)) > 0 else {}
+    low.emit("grid_sample", [x, places], call.out, {"mode": mode, **inside})
 
 
 @rule("pad", "constant_pad_nd", "reflection_pad1d", "reflection_pad2d", "replication_pad1d", "replication_pad2d")

@@ -72,6 +72,7 @@ static const kind kinds[] = {
     {"adaptive_avgpool", 1, 1, ft__read_resized, {"shape"}},
     {"upsample", 1, 1, ft__read_resized, {"shape", "mode"}},
     {"pad", 1, 1, ft__read_resized, {"shape"}},
+    {"grid_sample", 2, 2, ft__read_sampled, {"mode", "border"}},
     {"gather", 1, 2, ft__read_pick, {"rows", "shape"}},
     {"index_select", 1, 2, ft__read_pick, {"shape"}},
     {"index", 1, 2, ft__read_pick, {"shape"}},
