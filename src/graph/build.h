@@ -211,6 +211,7 @@ typedef struct ft_recurrence {
     int ways;
     ft_ref gates[2], weight[2], bias[2];
     int64_t steps, batch, hidden, blocks; /* blocks: 4 of an LSTM, 3 of a GRU, 1 otherwise */
+    int64_t layers, inputs;               /* of the call that it is part of; 0: not said, nothing is held beside it */
 } ft_recurrence;
 ft_ref ft__recurrence(ft_build *b, ft_at at, const ft_recurrence *r);
 

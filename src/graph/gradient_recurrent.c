@@ -54,6 +54,7 @@ void ft__undo_recur(ft_tape *t, const ft_node *n, ft_ref g)
         cell.op.u.other.bytes *= 2; /* gates and their gradients */
         cell.op.u.other.flops *= 2;
         cell.count = (float)steps;
+        cell.workspace = n->workspace;
         ft__emit(&t->b, &cell);
         ft_ref weight = n->in[ways + i];
         ft_tensor w = *T(weight);

@@ -54,8 +54,14 @@ static void record(ft_sweep *s, const ft_memory_point *p)
 /* Of a pass whose peak was counted while its own code ran: what was counted at this node, or what the operators say. */
 static double counted(const ft_sweep *s, int32_t node)
 {
-    const double here = s->g->nodes[node].held_bytes;
-    return here > 0 ? here * s->held / s->g->held_bytes : fmin(total(&s->now), s->held);
+    const ft_node *n = &s->g->nodes[node];
+    double inside =
+        0; /* a recurrent layer's gates are part of what its library holds: no code of the model's sees them */
+    if (n->verb == FT_DO_RECUR && n->workspace > 0)
+        for (int i = 0; i < n->in_count && n->in[i] >= 0 && s->g->tensors[n->in[i]].role == FT_ACTIVATION; i++)
+            inside += ft__tensor_bytes(&s->g->tensors[n->in[i]]);
+    if (n->held_bytes > 0) return n->held_bytes * s->held / s->g->held_bytes + inside;
+    return fmin(total(&s->now), s->held + inside);
 }
 
 static void note(ft_sweep *s, int32_t block, int32_t node, int64_t iteration, double workspace)

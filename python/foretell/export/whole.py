@@ -69,6 +69,7 @@ def _recurrent(low: Lowering, call: Call) -> None:
     ways = 2 if both else 1
     per = 4 if bias else 2
     hidden = low.now(weights[1]).shape[-1]
+    held = {"layers": int(layers), "inputs": x.shape[-1]}  # one call holds the weights of all layers
     given = iter(range(0, len(weights), per))
     for layer in range(layers):
         gates: list[Value] = []
@@ -82,7 +83,7 @@ def _recurrent(low: Lowering, call: Call) -> None:
             parameters["weight" + suffix] = w_state
             if bias:
                 parameters["bias" + suffix] = low.now(weights[at + 3])
-        keys: dict[str, Any] = {"kind": kind}
+        keys: dict[str, Any] = {"kind": kind, **held}
         if packed is not None:
             keys["steps"] = low.now(packed).numel
         y = low.value((*x.shape[:-1], ways * hidden), x.dtype)

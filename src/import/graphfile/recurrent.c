@@ -31,6 +31,8 @@ void ft__read_recurrence(ft_graph_reader *r, ft_at at)
     for (int i = 0; i < how.ways; i++)
         if (!ft__graphfile_operand(r, (size_t)i, &gates[i])) return;
     int last = gates[0].dims - 1;
+    how.layers = ft__graphfile_whole(r, "layers", 0, 0, LARGEST);
+    how.inputs = ft__graphfile_whole(r, "inputs", 0, 0, LARGEST);
     how.steps = ft__graphfile_whole(r, "steps", last == 2 ? gates[0].dim[0] : 0, 1, LARGEST);
     if (ft__graphfile_failed(r)) return;
     int64_t rows = ft__graphfile_rows(gates[0].dims, gates[0].dim);
