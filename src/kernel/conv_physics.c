@@ -115,7 +115,7 @@ static void own_figures(conv *c, ft_own_figures d, const char *note, bool want, 
     out->compute_ms = d.compute_ms;
     out->memory_ms = d.memory_ms;
     out->body_ms = fmax(0, d.ms - c->th[LAUNCH] * 1e-3) + (c->l.eager ? c->th[LEAD_US] * 1e-3 : 0);
-    out->spread = half ? 0 : d.spread;
+    out->spread = half && !d.alone ? 0 : d.spread;
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = out->waves = 0;
     out->note = note;

@@ -2,13 +2,15 @@
  *
  * Who computes it is PyTorch's choice (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise): cuDNN channels last,
  * cuDNN for fp16 in NCHW where filter, stride and channels suit it, else kernels of PyTorch's own, whatever the format.
- * What each spends on a multiply-add is in data/constants/kernel/depthwise.json. Nothing of it is learned: no table
- * that a fit reads has such rows. */
+ * cuDNN's own are for square filters, one per channel; filters of unequal sides, of one pixel and several per channel
+ * fall to kernels that know nothing of the shape. What each spends on a multiply-add is in
+ * data/constants/kernel/depthwise.json; what that leaves is learned for the former alone. */
 #include "kernel/depthwise.h"
 
 #include <math.h>
 
 #include "kernel/depthwise_constants.h"
+#include "kernel/grouped.h"
 #include "kernel/traffic.h"
 
 typedef struct effort {
@@ -46,6 +48,47 @@ static double each(const effort *e, int64_t filter)
     return filter == 3 ? e->three : filter == 5 ? e->five : e->other;
 }
 
+/* Channels last in 16 bits, as two dimensions have it. */
+static bool last_half(const ft_op *op)
+{
+    return op->u.conv.nhwc && ft_dtype_bytes(op->dtype) < 4 && op->u.conv.space == 0;
+}
+
+/* 0: not without matrix units. */
+static double by_groups(const ft_device *device, const ft_op *op, int part)
+{
+    if (!(device->matrix_fma_per_clk_sm > 0)) return 0;
+    ft_op one = *op;
+    one.u.conv.parts = 1 << part;
+    return ft__grouped(device, &one).ms;
+}
+
+/* A block per channel and tap walks over all pixels. */
+static double direct_filter_ms(const ft_device *device, double pixels, double blocks)
+{
+    const struct ft__k_depthwise_direct *at = &ft__k_depthwise_direct;
+    return 1e-3 * pixels / at->pixels_per_us * fmax(1, blocks / (at->blocks_per_sm * device->sms));
+}
+
+/* Layers that no specialised kernel takes; 0: others. */
+static double special_ms(const ft_device *device, const ft_op *op, int part, double results, double sums)
+{
+    double c = (double)op->u.conv.c, k = (double)op->u.conv.k, lanes = ft__lane_rate(device);
+    int64_t r = op->u.conv.r, s = op->u.conv.s;
+    if (!last_half(op)) return 0;
+    if (k > c && part == FORWARD)
+        return 1e-3 * ft__k_depthwise_multiplied.group_us * c + sums * ft__k_depthwise_multiplied.multiply_add / lanes;
+    if (k > c) return r * s > 1 ? by_groups(device, op, part) : 0;
+    double direct = direct_filter_ms(device, results / k, k * (double)(r * s));
+    if (r == 1 && s == 1) return part == FILTER ? direct : 0;
+    if (r == s) return 0;
+    if (part == FORWARD) return results * ft__k_depthwise_uneven.result / lanes;
+    if (part == INPUT) /* by its results: the picture stands for one of other borders */
+        return results * (double)(r * s) * (r > s ? ft__k_depthwise_uneven.tall : ft__k_depthwise_uneven.wide) / lanes;
+    double groups = by_groups(device, op, part);
+    return groups > 0 ? fmin(direct, groups) : direct;
+}
+
 ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
 {
     double n = (double)op->u.conv.n, c = (double)op->u.conv.c, k = (double)op->u.conv.k, h = (double)op->u.conv.h,
@@ -62,7 +105,9 @@ ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
     for (int part = FORWARD; part < PARTS; part++) {
         if (!(parts & 1 << part)) continue;
         const effort *f = &efforts[by][part];
-        double ms = sums[part] * each(f, op->u.conv.r) / ft__lane_rate(device);
+        double ms = special_ms(device, op, part, n * k * oh * ow, sums[part]);
+        out.alone |= ms > 0;
+        if (!(ms > 0)) ms = sums[part] * each(f, op->u.conv.r) / ft__lane_rate(device);
         out.compute_ms += ms;
         out.memory_ms += bytes;
         out.ms += f->start_us * 1e-3 + fmax(ms, bytes);

@@ -13,6 +13,7 @@ typedef struct ft_own_figures {
     double ms;                    /* beyond a launch */
     double compute_ms, memory_ms; /* inside it */
     double spread;                /* of its figures, natural log */
+    bool alone;                   /* hardly any row that is learned from is like it */
 } ft_own_figures;
 
 ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op);
