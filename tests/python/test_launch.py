@@ -33,17 +33,20 @@ def megatron_parser() -> argparse.ArgumentParser:
         "context-parallel-size expert-model-parallel-size expert-tensor-parallel-size micro-batch-size "
         "global-batch-size seq-length max-position-embeddings num-layers hidden-size ffn-hidden-size "
         "num-attention-heads num-query-groups kv-channels recompute-num-layers num-experts moe-router-topk "
-        "moe-ffn-hidden-size moe-shared-expert-intermediate-size cpu-offloading-num-layers"
+        "moe-ffn-hidden-size moe-shared-expert-intermediate-size cpu-offloading-num-layers q-lora-rank kv-lora-rank "
+        "qk-head-dim qk-pos-emb-head-dim v-head-dim"
     ).split():
         parser.add_argument(f"--{name}", type=int)
     for name in (
         "sequence-parallel use-distributed-optimizer overlap-grad-reduce overlap-param-gather bf16 fp16 "
         "group-query-attention swiglu disable-bias-linear untie-embeddings-and-output-weights moe-grouped-gemm "
         "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split optimizer-cpu-offload "
-        "use-precision-aware-optimizer overlap-cpu-optimizer-d2h-h2d"
+        "use-precision-aware-optimizer overlap-cpu-optimizer-d2h-h2d multi-latent-attention qk-layernorm"
     ).split():
         parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--optimizer-offload-fraction", type=float)
+    parser.add_argument("--moe-layer-freq")
+    parser.add_argument("--pipeline-model-parallel-layout")
     parser.add_argument("--recompute-granularity", choices=["full", "selective"])
     parser.add_argument("--recompute-method", choices=["uniform", "block"])
     parser.add_argument("--cp-comm-type", choices=["p2p", "a2a", "all_gather", "a2a+p2p"])
@@ -70,6 +73,28 @@ def test_megatron(model: str) -> None:
         assert (read.recompute_granularity or "none") == plan["recompute"]
         assert read.bf16 and read.num_layers == 32 and read.num_query_groups == 8 and read.swiglu
         assert read.num_experts == (8 if model == "mixtral-8x7b" else None)
+
+
+def test_megatron_says_what_a_model_is_made_of() -> None:
+    """Latent attention, layers without experts, norms of queries and keys, and stages that do not divide the layers."""
+    answer = foretell.plan(
+        "deepseek-v3", gpu=GPU, gpus=512, global_batch=512, seq=4096, emit=["megatron", "srun"], top=1,
+        search={"tp": 2, "pp": 32, "cp": 1, "batch": 1, "recompute": "full"},
+    )  # fmt: skip
+    launch = answer.plans[0]["launch"]
+    read = megatron_parser().parse_args(shlex.split(launch["megatron"].replace("\\\n", " "))[1:])
+    assert read.multi_latent_attention and (read.q_lora_rank, read.kv_lora_rank) == (1536, 512) and read.kv_channels is None
+    assert (read.qk_head_dim, read.qk_pos_emb_head_dim, read.v_head_dim) == (128, 64, 128) and read.qk_layernorm
+    freq = read.moe_layer_freq  # Megatron evaluates it
+    assert freq == "([0]*3+[1]*58)" and f"--moe-layer-freq {freq}\n" in launch["srun"]
+    stages = read.pipeline_model_parallel_layout.split("|")
+    layers = [int(stage.split("*")[1].rstrip("L")) if "*" in stage else stage.count("t") for stage in stages]
+    assert len(stages) == 32 and sum(layers) == 61 and stages[0].startswith("E") and stages[-1].endswith("L")
+    plain = planned("megatron", ["megatron"])[0]["launch"]["megatron"]
+    assert "layout" not in plain and "latent" not in plain and "qk-layernorm" not in plain
+    for model in ("bert-base", "resnet-50"):
+        with pytest.raises(foretell.Error, match="which trains decoders"):
+            foretell.plan(model, gpu=GPU, gpus=8, global_batch=64, framework="megatron", emit=["megatron"])
 
 
 def test_torchtitan() -> None:

@@ -103,14 +103,16 @@ def recipe(config: Any, model: str) -> Any:
 @pytest.mark.parametrize(
     "keys",
     [{}, {"search": {"tp": 2, "pp": 2}}, {"search": {"cp": 2, "recompute": "full"}}, {"search": {"pp": 4, "vpp": 2}},
-     {"offload": ["optimizer"]}, {"offload": ["activations"]}],
+     {"offload": ["optimizer"]}, {"offload": ["activations"]}, {"gpus": 24, "global_batch": 96, "search": {"pp": 3}},
+     {"gpus": 40, "global_batch": 120, "search": {"pp": 5}}],
 )  # fmt: skip
 def test_bridge(bridge: Any, model: str, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from megatron.bridge.training.utils.omegaconf_utils import process_config_with_overrides
 
-    gpus = 32
+    asked = {"gpus": 32, "global_batch": 128, **keys}
+    gpus = asked["gpus"]
     monkeypatch.setattr(bridge, "get_world_size_safe", lambda: gpus)
-    answer = foretell.plan(model, gpu="h100_sxm", gpus=gpus, global_batch=128, seq=4096, emit=["bridge"], **keys)
+    answer = foretell.plan(model, gpu="h100_sxm", seq=4096, emit=["bridge"], **asked)
     assert answer.plans
     for plan in answer.plans:
         words = shlex.split(plan["launch"]["bridge"].replace("\\\n", " "))
@@ -120,8 +122,12 @@ def test_bridge(bridge: Any, model: str, keys: dict[str, Any], monkeypatch: pyte
         assert (m.tensor_model_parallel_size, m.pipeline_model_parallel_size) == (degrees["tp"], degrees["pp"])
         assert (m.context_parallel_size, m.expert_model_parallel_size) == (degrees["cp"], degrees["ep"])
         assert m.virtual_pipeline_model_parallel_size == (degrees["vpp"] if degrees["vpp"] > 1 else None)
+        places = degrees["pp"] * max(degrees["vpp"], 1)
+        ends, loss = 32 % places and 34 % places == 0, 32 % places and 33 % places == 0
+        assert bool(ends) == m.account_for_embedding_in_pipeline_split and bool(ends or loss) == m.account_for_loss_in_pipeline_split
+        assert bool(m.pipeline_model_parallel_layout) == bool(32 % places and not ends and not loss)
         assert m.sequence_parallel == degrees["sp"] and read.data_parallel_size == degrees["dp"]
-        assert read.train.micro_batch_size == plan["batch"] and read.train.global_batch_size == 128
+        assert read.train.micro_batch_size == plan["batch"] and read.train.global_batch_size == asked["global_batch"]
         assert m.seq_length == read.dataset.sequence_length == 4096
         assert m.recompute_granularity == (None if plan["recompute"] == "none" else plan["recompute"])
         assert read.ddp.use_distributed_optimizer == read.optimizer.use_distributed_optimizer == (degrees["zero"] >= 1)

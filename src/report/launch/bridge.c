@@ -15,14 +15,22 @@ static void flag(ft_text *out, const char *key, bool value)
     ft__text_addf(out, "  %s=%s \\\n", key, value ? "true" : "false");
 }
 
-static void layout(ft_text *out, const ft_parallel *p)
+static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
 {
+    ft_text letters = {0};
     whole(out, "model.tensor_model_parallel_size", p->tp);
     whole(out, "model.pipeline_model_parallel_size", p->pp);
     if (p->vpp > 1)
         whole(out, "model.virtual_pipeline_model_parallel_size", p->vpp);
     else
         ft__text_add(out, "  model.virtual_pipeline_model_parallel_size=null \\\n");
+    ft_deal deal = ft__layout_deal(l->search->model.layers, p->pp * ft__parallel_chunks(p), p->rest);
+    if (deal == FT_DEAL_ENDS) flag(out, "model.account_for_embedding_in_pipeline_split", true);
+    if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS) flag(out, "model.account_for_loss_in_pipeline_split", true);
+    ft__pipeline_letters(&letters, l);
+    if (letters.length) /* quoted for the shell, and for Hydra */
+        ft__text_addf(out, "  'model.pipeline_model_parallel_layout=\"%s\"' \\\n", letters.at);
+    ft__text_drop(&letters, out);
     whole(out, "model.context_parallel_size", p->cp);
     if (p->cp > 1) ft__text_addf(out, "  model.cp_comm_type=%s \\\n", ft__cp_comm_type(p));
     whole(out, "model.expert_model_parallel_size", p->ep);
@@ -39,7 +47,7 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
     const ft_layout *p = &l->plan->layout;
     const ft_workload *w = &l->search->request.work;
     ft__text_add(out, "$RECIPE \\\n");
-    layout(out, &p->parallel);
+    layout(out, l, &p->parallel);
     if (p->recompute == FT_RECOMPUTE_NONE) ft__text_add(out, "  model.recompute_granularity=null \\\n");
     if (p->recompute == FT_RECOMPUTE_SELECTIVE) ft__text_add(out, "  model.recompute_granularity=selective \\\n");
     if (p->recompute == FT_RECOMPUTE_FULL)

@@ -47,6 +47,19 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
                       name);
 }
 
+bool ft__launches_decoder(const ft_arch *a) { return a->design == FT_DECODER_ONLY; }
+
+/* Flags of a program that trains no such model would start another one. */
+static ft_status check_model(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err)
+{
+    ft_model_request read;
+    FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
+    if (ft__launches_decoder(read.arch)) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
+                       "\"megatron\" writes flags of pretrain_gpt.py, which trains decoders, and this model is none; "
+                       "torchrun, srun and mpirun start any");
+}
+
 ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err)
 {
     const ft_framework *f;
@@ -55,7 +68,10 @@ ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_p
         FT_TRY(ft__framework_find(r->framework, &f, err));
     else if (r->emit_count)
         FT_TRY(ft__framework_usual(ft, scratch, r->base, &f, err));
-    for (size_t i = 0; i < r->emit_count; i++) FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));
+    for (size_t i = 0; i < r->emit_count; i++) {
+        FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));
+        if (!strcmp(r->emit[i], "megatron")) FT_TRY(check_model(ft, scratch, r, err));
+    }
     return FT_OK;
 }
 

@@ -18,6 +18,21 @@ const char *ft__cp_comm_type(const ft_parallel *p)
     return p->context == FT_CONTEXT_ULYSSES ? "a2a" : p->context == FT_CONTEXT_GATHER ? "all_gather" : "p2p";
 }
 
+void ft__pipeline_letters(ft_text *out, const ft_launch *l)
+{
+    const ft_parallel *p = &l->plan->layout.parallel;
+    int64_t layers = l->search->model.layers, places = p->pp * ft__parallel_chunks(p);
+    ft_deal deal = ft__layout_deal(layers, places, p->rest);
+    if (p->pp < 2 || (deal != FT_DEAL_REST && deal != FT_DEAL_FRONT)) return;
+    for (int64_t i = 0; i < places; i++) {
+        int64_t from = 0, to = 0;
+        ft__layout_range(layers, places, p->rest, i, &from, &to);
+        ft__text_add(out, i ? "|" : "E");
+        if (to > from) ft__text_addf(out, to - from > 1 ? "t*%" PRId64 : "t", to - from);
+    }
+    ft__text_add(out, "L");
+}
+
 static void layout(ft_text *out, const ft_launch *l)
 {
     const ft_parallel *p = &l->plan->layout.parallel;
@@ -28,6 +43,10 @@ static void layout(ft_text *out, const ft_launch *l)
     ft_deal deal = ft__layout_deal(layers, p->pp * ft__parallel_chunks(p), p->rest);
     if (deal == FT_DEAL_ENDS) flag(out, "account-for-embedding-in-pipeline-split");
     if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS) flag(out, "account-for-loss-in-pipeline-split");
+    ft_text letters = {0};
+    ft__pipeline_letters(&letters, l);
+    if (letters.length) ft__text_addf(out, "  --pipeline-model-parallel-layout '%s' \\\n", letters.at);
+    ft__text_drop(&letters, out);
     if (p->cp > 1) whole(out, "context-parallel-size", p->cp);
     if (p->cp > 1) ft__text_addf(out, "  --cp-comm-type %s \\\n", ft__cp_comm_type(p));
     if (p->ep > 1) whole(out, "expert-model-parallel-size", p->ep);
@@ -78,7 +97,17 @@ static void model(ft_text *out, const ft_launch *l)
         flag(out, "group-query-attention");
         whole(out, "num-query-groups", a->kv_heads);
     }
-    if (a->head_dim > 0 && a->heads > 0 && a->head_dim * a->heads != a->hidden) whole(out, "kv-channels", a->head_dim);
+    if (a->kv_lora > 0) {
+        flag(out, "multi-latent-attention");
+        if (a->q_lora > 0) whole(out, "q-lora-rank", a->q_lora);
+        whole(out, "kv-lora-rank", a->kv_lora);
+        whole(out, "qk-head-dim", a->nope_dim);
+        whole(out, "qk-pos-emb-head-dim", a->rope_dim);
+        whole(out, "v-head-dim", a->v_dim);
+    }
+    if (a->qk_norm == FT_QK_NORM_HEAD || a->kv_lora > 0) flag(out, "qk-layernorm");
+    if (a->kv_lora == 0 && a->head_dim > 0 && a->heads > 0 && a->head_dim * a->heads != a->hidden)
+        whole(out, "kv-channels", a->head_dim);
     if (a->position == FT_ROTARY) ft__text_add(out, "  --position-embedding-type rope \\\n");
     if (a->norm == FT_RMSNORM || a->norm == FT_RMSNORM_WIDE) ft__text_add(out, "  --normalization RMSNorm \\\n");
     if (a->gated && a->activation && !strcmp(a->activation, "silu")) flag(out, "swiglu");
@@ -87,6 +116,9 @@ static void model(ft_text *out, const ft_launch *l)
     if (a->experts > 0) {
         whole(out, "num-experts", a->experts);
         whole(out, "moe-router-topk", a->topk);
+        if (a->first_dense > 0 && a->first_dense < a->layers)
+            ft__text_addf(out, "  --moe-layer-freq '([0]*%" PRId64 "+[1]*%" PRId64 ")' \\\n", a->first_dense,
+                          a->layers - a->first_dense);
         if (a->moe_ffn > 0) whole(out, "moe-ffn-hidden-size", a->moe_ffn);
         if (a->shared_ffn > 0) whole(out, "moe-shared-expert-intermediate-size", a->shared_ffn);
         ft__text_add(out, "  --moe-token-dispatcher-type alltoall \\\n");

@@ -40,14 +40,15 @@ static void flags_of_its_own(ft_text *out, const ft_launch *l)
     char first[32];
     ft_error ignored;
     ft_text flags = {0};
-    if (!name) return;
+    if (!name || !ft__launches_decoder(l->search->request.arch)) return;
     snprintf(first, sizeof first, "%.*s", (int)strcspn(f->files + 1, " "), f->files + 1);
     if (ft__launcher_find(first, f, &by, &ignored) != FT_OK) return;
     by->write(&flags, l);
     const char *at = flags.at ? strchr(flags.at, '\n') : NULL; /* the program's own line is in `runs` */
     ft__text_addf(out, "%s=\"", name + 1);
     for (; at && *at; at++)
-        if (*at != '\\' && (*at != ' ' || at[1] != '\\') && (*at != '\n' || at[1])) ft__text_addf(out, "%c", *at);
+        if (*at != '\\' && *at != '\'' && (*at != ' ' || at[1] != '\\') && (*at != '\n' || at[1]))
+            ft__text_addf(out, "%c", *at);
     ft__text_add(out, "\"\n");
     ft__text_drop(&flags, out);
 }
