@@ -84,7 +84,8 @@ static void note(ft_sweep *s, int32_t block, int32_t node, int64_t iteration, do
     if (bytes <= s->peak_total) return;
     s->peak_total = bytes;
     s->peak_beside = beside;
-    s->peak = s->held > 0 ? (ft_live){.saved = tensors} : s->now;
+    s->peak = s->now;
+    if (s->held > 0) s->peak = (ft_live){.saved = tensors};
     s->peak_workspace = workspace;
     s->peak_block = block;
     s->peak_node = node;

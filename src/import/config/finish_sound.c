@@ -8,7 +8,7 @@
 /* Filters over samples: three lists of one length. */
 ft_status ft__finish_sound(const ft_reading *r, ft_arch *a)
 {
-    int64_t widths = a->stages, kernels = a->stages, strides = a->stages;
+    int64_t widths = a->stages, kernels = widths, strides = widths;
     FT_TRY(ft__config_sizes(r, "conv_dim", a->width, &widths));
     FT_TRY(ft__config_sizes(r, "conv_kernel", a->depth, &kernels));
     FT_TRY(ft__config_sizes(r, "conv_stride", a->strides, &strides));

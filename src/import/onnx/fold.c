@@ -76,7 +76,7 @@ ELEMENT(one_of, whole(!a.i != !b.i))
 ELEMENT(where, a.i ? b : c)
 ELEMENT(least, floats ? real(fmin(a.f, b.f)) : whole(a.i < b.i ? a.i : b.i))
 ELEMENT(most, floats ? real(fmax(a.f, b.f)) : whole(a.i > b.i ? a.i : b.i))
-ELEMENT(not, whole(!a.i))
+ELEMENT(negated, whole(!a.i))
 ELEMENT(negative, of(floats, -a.f, 0 - BITS(a)))
 ELEMENT(absolute, of(floats, fabs(a.f), a.i < 0 ? 0 - BITS(a) : BITS(a)))
 ELEMENT(root, real(sqrt(a.f)))
@@ -117,7 +117,7 @@ static const element_op ELEMENT_OPS[] = {
     {"Where", 3, 3, where},
     {"Min", 1, 2, least},
     {"Max", 1, 2, most},
-    {"Not", 1, 1, not },
+    {"Not", 1, 1, negated},
     {"Neg", 1, 1, negative},
     {"Abs", 1, 1, absolute},
     {"Sqrt", 1, 1, root},

@@ -49,19 +49,18 @@ static void spread(histogram *h, const ft_tally *t)
 
 static void add_row(ft_columns *c, const ft_style *style, const histogram *h, int i)
 {
-    bool there = i < h->rows;
-    ft_text *cell = ft__cell(c);
-    if (there && i > 0) {
-        ft__add_figure(cell, h->bound[i], 3);
-        ft__text_addf(cell, " %s ", ft__dash(style));
-    } else if (there) {
-        ft__text_add(cell, "to ");
+    ft_text *range = ft__cell(c);
+    if (i < h->rows) {
+        double from = h->bound[i];
+        ft__text_add(range, i > 0 ? "" : "to ");
+        if (i > 0) ft__add_figure(range, from, 3);
+        if (i > 0) ft__text_addf(range, " %s ", ft__dash(style));
+        ft__add_figure(range, h->bound[i + 1], 3);
     }
-    if (there) ft__add_figure(cell, h->bound[i + 1], 3);
-    cell = ft__cell(c);
-    if (there) ft__add_percent(cell, h->share[i]);
-    cell = ft__cell(c);
-    if (there) ft__add_bar(cell, style, h->share[i] / h->most, WIDTH);
+    ft_text *share = ft__cell(c);
+    if (i < h->rows) ft__add_percent(share, h->share[i]);
+    ft_text *bar = ft__cell(c);
+    if (i < h->rows) ft__add_bar(bar, style, h->share[i] / h->most, WIDTH);
 }
 
 bool ft__screen_serve_histogram(ft_text *out, const ft_style *style, const ft_serving *s)
