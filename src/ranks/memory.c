@@ -116,10 +116,12 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
         if (p->zero >= 2) share.gradients[expert] = kept;
         if (p->zero >= 3) share.weights[expert] = kept;
     }
-    /* DeepSpeed keeps 16-bit shards beside the fp32 ones, and gradients of 16 bits, which an update joins. */
-    if (ft__ranks_fsdp(r->parallel, r->work) && !ft__ranks_stack(p, r->work)->flattens_gradients) {
+    if (ft__ranks_fsdp(r->parallel, r->work)) {
         if (p->pp > 1) share.waiting_bytes += boundaries(r, s, in_flight);
         moving_sharded(r, s, &share);
+        /* DeepSpeed gathers ahead and on a stream of its own as FSDP does, but keeps 16-bit shards beside the fp32 ones
+         * and gradients of 16 bits, which an update joins. */
+        if (ft__ranks_stack(p, r->work)->flattens_gradients) share.fsdp = false;
         buffered(r, &share);
         return share;
     }
