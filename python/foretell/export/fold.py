@@ -8,6 +8,7 @@ several layers (a window in every other one) repeat as a whole. What differs sta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -279,7 +280,25 @@ def fold(nodes: list[Node], outputs: list[Value]) -> list[Block]:
     """Blocks in the order in which they run."""
     folder = _Folder(nodes, outputs)
     blocks = [block for block in folder.blocks(nodes, 0) if block.nodes]
-    return _named(blocks, folder)
+    return _named(_run_again_apart(blocks), folder)
+
+
+def _weights(nodes: list[Node]) -> list[Value]:
+    return [x for n in nodes for x in (*n.parameters.values(), *n.ins) if x.role in ("parameter", "buffer")]
+
+
+def _run_again_apart(blocks: list[Block]) -> list[Block]:
+    """Layers with weights of their own that run again elsewhere are written out: a repeated block's weights are nobody else's."""
+    users = Counter(x for block in blocks for x in {*_weights(block.nodes), *(w for ns in block.others for w in _weights(ns))})
+    out = []
+    for block in blocks:
+        pairs = [pair for other in block.others for pair in zip(_weights(block.nodes), _weights(other), strict=False)]
+        mine = {x for first, again in pairs if first is not again for x in (first, again)}
+        if any(users[x] > 1 for x in mine):
+            out.append(Block("", [n for nodes in (block.nodes, *block.others) for n in nodes]))
+        else:
+            out.append(block)
+    return out
 
 
 def _named(blocks: list[Block], folder: _Folder) -> list[Block]:
