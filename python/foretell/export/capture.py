@@ -107,6 +107,20 @@ class _About:
 
     def __init__(self, inputs: Inputs, task: str, loss: Callable[..., Any] | None, notes: list[str]) -> None:
         self.inputs, self.task, self.loss, self.notes = inputs, task, loss, notes
+        self.numbers: list[tuple[torch.nn.Module, str, torch.Tensor]] = []  # buffers whose values the capture follows
+
+    def number_buffers(self, original: torch.nn.Module, copied: torch.nn.Module) -> None:
+        """Buffers of whole numbers that have values stand as constants from here on."""
+        for name, value in original.named_buffers():
+            if is_known(value):
+                path, _, last = name.rpartition(".")
+                module = copied.get_submodule(path)
+                del module._buffers[last]
+                module.__dict__[last] = None
+                self.numbers.append((module, last, value))
+        if self.numbers:
+            said = ", ".join(name for _, name, _ in self.numbers[:4])
+            self.notes.append(f"the model looks at values: those of its buffers ({said}) decide what is computed")
 
 
 class _Step(torch.nn.Module):
@@ -120,7 +134,11 @@ class _Step(torch.nn.Module):
     def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
         about = self._about
         args, kwargs = about.inputs.rebuild(tensors)
+        for module, name, value in about.numbers:
+            module.__dict__[name] = constant(value)
         out = self.model(*args, **kwargs)
+        for module, name, _ in about.numbers:  # torch.export compares attributes before and after
+            module.__dict__[name] = None
         if about.task != "train":
             return _results(out)
         if about.loss is None:
@@ -270,7 +288,10 @@ def _captured(model: torch.nn.Module, inputs: Inputs, task: str, loss: Callable[
         subject.train(task == "train")
         if getattr(subject, "is_gradient_checkpointing", False):
             found.append(True)
-        step = _Step(subject, _About(inputs, task, loss, notes))
+        about = _About(inputs, task, loss, notes)
+        if values is not None and copied is not None:
+            about.number_buffers(model, copied)
+        step = _Step(subject, about)
         step.train(task == "train")
         gradients = torch.enable_grad() if task == "train" else torch.no_grad()
         with contextlib.ExitStack() as stack:

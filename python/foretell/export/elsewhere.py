@@ -19,7 +19,7 @@ from .nodes import Lowering
 from .registry import rule
 from .values import Call
 
-__all__ = ["STAND_INS", "WideSpectra", "packed", "refuse", "unpacked"]
+__all__ = ["STAND_INS", "InItsOwnWay", "packed", "refuse", "unpacked"]
 
 _WHY = {
     "cond": "torch.cond chooses by a tensor's values: which branch runs is known only when the model runs; export each branch by itself",
@@ -122,13 +122,20 @@ def _ctc_rule(low: Lowering, call: Call) -> None:
     low.emit("ctc_loss", [scores, targets], call.out, {"bytes": int(scores.bytes + table), "shape": list(call.out.shape) or [1]})
 
 
-class WideSpectra(TorchFunctionMode):
-    """Fourier transforms know no bf16, which the shadow computes in: models that run them do so in fp32."""
+_COMPLEX = ("complex", "view_as_complex", "polar")
+
+
+class InItsOwnWay(TorchFunctionMode):
+    """Fourier transforms and complex numbers know no bf16, which the shadow computes in: models that use them do so in fp32.
+    ``.data`` reads a tensor without its history, which a capture would lose sight of; what is put there is a pointer."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "").startswith("fft_"):
+        name = getattr(func, "__name__", "")
+        if name.startswith("fft_") or name in _COMPLEX:
             half = (torch.bfloat16, torch.float16)
             args = tuple(x.float() if isinstance(x, torch.Tensor) and x.dtype in half else x for x in args)
+        elif getattr(func, "__self__", None) is torch.Tensor.data:
+            return args[0].detach() if name == "__get__" else None
         return func(*args, **(kwargs or {}))
 
 

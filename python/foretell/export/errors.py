@@ -10,7 +10,7 @@ import torch
 
 from ..errors import ExportError
 
-__all__ = ["ExportError", "explain", "user_line"]
+__all__ = ["SPARSE", "ExportError", "explain", "user_line"]
 
 _TORCH = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -53,9 +53,11 @@ _SHAPE_WORDS += ("expected input", "Expected size", "invalid for input of size",
 _SHAPE_WORDS += ("Sizes of tensors must match", "to have", "out of bounds for dimension", "Incompatible shapes")
 
 
+SPARSE = "sparse tensors cannot be captured: how much is computed depends on what they hold"
+
 # What PyTorch says of things that have no shape to capture, and what that means for the author of the model.
 _REFUSED = {
-    "SparseMeta": "sparse tensors cannot be captured: how much is computed depends on what they hold",
+    "SparseMeta": SPARSE,
     "__obj_flatten__": "weights that are packed into an object (quantised modules of torch.ao) have no shape that can be read",
     "TorchScript interpreter": "a TorchScript module cannot be captured: export the Python module that it was made of",
 }

@@ -19,7 +19,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from . import operators
-from .elsewhere import STAND_INS, WideSpectra
+from .elsewhere import STAND_INS, InItsOwnWay
 
 __all__ = ["associated", "flexible", "in_plain_words", "scanned"]
 
@@ -157,7 +157,7 @@ def in_plain_words() -> Iterator[None]:
             undo.append((function, function.__code__, function.__defaults__, function.__kwdefaults__))
             function.__code__ = stand_in.__code__
             function.__defaults__, function.__kwdefaults__ = stand_in.__defaults__, stand_in.__kwdefaults__
-        with WideSpectra():
+        with InItsOwnWay():
             yield
     finally:
         for function, code, defaults, named in undo:

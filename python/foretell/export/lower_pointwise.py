@@ -68,13 +68,22 @@ _BOOL = {*_COMPARE.values(), "logical_and", "logical_or", "logical_xor", "logica
 
 def pointwise(low: Lowering, op: str, ins: list[Value], out: Value, in_place: bool = False) -> None:
     """A kernel over elements."""
-    ins = [low.now(x) for x in ins]
+    ins = [_beside_pairs(low, low.now(x), out) for x in ins]
     keys: dict[str, Any] = {} if op in _BOOL and out.dtype == torch.bool else typed(low, ins, out)
     if in_place:
         keys["in_place"] = True
     if _across(ins, out):
         keys["across"] = True
     low.emit(op, ins, out, keys)
+
+
+def _beside_pairs(low: Lowering, x: Value, out: Value) -> Value:
+    """Complex numbers are pairs along the last axis: a real operand, or a pair for all, meets each of them."""
+    if not (x.shape and out.shape) or x.shape[-1] in (0, 1, out.shape[-1]) or out.shape[-1] % x.shape[-1]:
+        return x
+    wide = low.value((*x.shape[:-1], out.shape[-1]), x.dtype)
+    low.emit("expand", [x], wide, {"shape": list(wide.shape)})
+    return wide
 
 
 _SECTOR = 8  # elements: 32 bytes of fp32

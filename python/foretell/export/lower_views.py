@@ -59,7 +59,7 @@ def batched(low: Lowering, x: Value) -> Value:
 
 
 @rule("view", "_unsafe_view", "unsqueeze", "squeeze", "permute", "transpose", "movedim", "swapaxes", "swapdims", "view_as")
-@rule("unflatten", "alias", "detach_", "detach", "lift_fresh", "numpy_T", "mT", "adjoint", "real", "unsqueeze_", "squeeze_")
+@rule("unflatten", "alias", "detach_", "detach", "lift_fresh", "numpy_T", "mT", "adjoint", "unsqueeze_", "squeeze_")
 @rule("transpose_", "t_", "view_as_real", "view_as_complex", "requires_grad_", "positive")
 def _views(low: Lowering, call: Call) -> None:
     _restride(low, call)
@@ -70,6 +70,16 @@ def _views(low: Lowering, call: Call) -> None:
         low.emit("detach", [x], call.out)
         return
     low.view(x, call.out, _new_order(call, low.now(x)))
+
+
+@rule("real", "imag")
+def _half_of_pairs(low: Lowering, call: Call) -> None:
+    """Every second number of what a complex tensor is kept as; a real one is itself."""
+    x = low.now(call.args[0])
+    if x.numel == call.out.numel:
+        low.view(x, call.out)
+    else:
+        low.emit("slice", [x], call.out, {"shape": list(call.out.shape) or [1]})
 
 
 @rule("polar", "complex")
@@ -145,6 +155,16 @@ def _expand(low: Lowering, call: Call) -> None:
         low.view(x, call.out)
     else:
         low.emit("expand", [x], call.out, {"shape": list(call.out.shape)})
+
+
+@rule("broadcast_tensors")
+def _broadcast(low: Lowering, call: Call) -> None:
+    for x, made in zip(call.args[0], call.outs, strict=True):
+        at = low.now(x)
+        if at.shape == made.shape:
+            low.alias(made, at)
+        else:
+            low.emit("expand", [at], made, {"shape": list(made.shape) or [1]})
 
 
 @rule("slice", "select", "narrow", "diagonal", "unfold")

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from types import CellType, FunctionType
 from typing import Any
 
 import torch
 
 from .compat import keeps_deepcopy
+from .errors import SPARSE, ExportError
 from .known import on_cpu
 
 __all__ = ["MODEL_DTYPE", "main_dtype", "shadow", "shadow_tensor"]
@@ -37,8 +39,34 @@ def shadow_tensor(x: torch.Tensor, main: torch.dtype) -> torch.Tensor:
     """The same sizes on the meta device, in the shadow's format where it had the model's."""
     dtype = MODEL_DTYPE if x.dtype == main else x.dtype
     if x.layout != torch.strided:
-        return torch.empty(x.shape, dtype=dtype, device="meta")
+        raise ExportError(SPARSE, code="operator", where="model")
     return torch.empty_strided(x.size(), x.stride(), dtype=dtype, device="meta")
+
+
+def _rebound(function: Any, memo: dict[int, Any]) -> Any:
+    """A function of the original's whose closure or defaults hold parts that were copied, with the copies."""
+    if not isinstance(function, FunctionType):
+        return function
+
+    def now(x: Any) -> Any:
+        return memo.get(id(x), x)
+
+    try:
+        cells = tuple(CellType(now(cell.cell_contents)) for cell in function.__closure__ or ())
+    except ValueError:  # a name that has no value yet
+        return function
+    made = FunctionType(function.__code__, function.__globals__, function.__name__, function.__defaults__, cells or None)
+    made.__defaults__ = tuple(now(x) for x in function.__defaults__) if function.__defaults__ else None
+    made.__kwdefaults__ = {k: now(x) for k, x in function.__kwdefaults__.items()} if function.__kwdefaults__ else None
+    return made
+
+
+def _rebind_hooks(copied: torch.nn.Module, memo: dict[int, Any]) -> None:
+    """Hooks are functions, which copies share: those that write to the model they were made in would write to the original."""
+    for module in copied.modules():
+        for table in (module._forward_hooks, module._forward_pre_hooks):
+            for key, hook in table.items():
+                table[key] = _rebound(hook, memo)
 
 
 def shadow(model: torch.nn.Module, main: torch.dtype, mode: Any = None) -> torch.nn.Module | None:
@@ -55,7 +83,9 @@ def shadow(model: torch.nn.Module, main: torch.dtype, mode: Any = None) -> torch
     if mode is not None:
         memo = {key: on_cpu(x, mode) for key, x in memo.items()}
     try:
-        return copy.deepcopy(model, memo)
+        copied = copy.deepcopy(model, memo)
+        _rebind_hooks(copied, memo)
+        return copied
     except Exception as error:  # noqa: BLE001 - whatever a module's own copying raises
         if keeps_deepcopy(error):
             return None
