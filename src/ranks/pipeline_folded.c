@@ -16,7 +16,7 @@ enum { WAYS = 4, PIECES = 6 };
 
 /* Moments per stage: down, up, and back down and up. */
 static const int64_t paces[][WAYS] = {
-    [FT_V_ZERO_BUBBLE - FT_V_ZERO_BUBBLE] = {2, 4, 2, 4},
+    [0] = {2, 4, 2, 4}, /* FT_V_ZERO_BUBBLE, the first of them */
     [FT_V_HALF - FT_V_ZERO_BUBBLE] = {1, 2, 1, 2},
     [FT_V_MIN - FT_V_ZERO_BUBBLE] = {1, 1, 1, 1},
 };
@@ -85,7 +85,8 @@ static void add_weights(folder *f)
 void ft__pipeline_folded(const ft_pipe *p, int64_t stage, int32_t *late, ft_pipe_op *ops, int32_t *count)
 {
     const pattern w = find(p);
-    folder f = {.at = ops, .late = late};
+    folder f = {.at = ops};
+    f.late = late;
     const int64_t end = moment(&w, WAYS - 1, stage) + PIECES * p->micros;
     for (int64_t t = 0; t < end; t++) {
         int way = 0;

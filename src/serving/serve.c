@@ -164,10 +164,11 @@ static ft_status find_most(ft_serving *s, const ft_serve_request *r, ft_error *e
 {
     bool rate = r->find == FT_FIND_RATE;
     double low = 0, high = rate ? FT_K_STEP_LEAST_RATE : 1, most = 1e6;
-    for (; high <= most; high *= 2) {
+    while (high <= most) {
         FT_TRY(try_load(s, r, high, err));
         if (!s->slo_met) break;
         low = high;
+        high *= 2;
     }
     while (low > 0 && high < most && high - low > (rate ? 0.01 * low : 1)) {
         double middle = rate ? (low + high) / 2 : floor((low + high) / 2);

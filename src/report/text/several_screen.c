@@ -172,7 +172,7 @@ bool ft__screen_largests(ft_text *out, const ft_style *style, const ft_largest_r
     const bool training = rows[0].training;
     ft_columns c;
     ft__columns_init(&c, training ? "lrrrrrrrrr" : "lrrrrrrrr");
-    c.drop = training ? "difeh" : "difeh";
+    c.drop = "difeh";
     for (int i = 0; i < (training ? 10 : 9); i++) ft__cell_add(&c, i == 6 && !training ? "TPOT ms" : head[i]);
     for (size_t g = 0; g < count; g++) {
         const ft_largest_row *r = &rows[g];
