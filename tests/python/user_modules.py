@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from user_module import MODULES, REFUSED, Made, ids, module, refused, works, x  # noqa: F401
 
+import user_modules_choices  # noqa: F401  adds its own
 import user_modules_hostile  # noqa: F401  adds its own
 import user_modules_papers  # noqa: F401  adds its own
 import user_modules_state  # noqa: F401  adds its own
