@@ -80,7 +80,8 @@ static double special_ms(const ft_device *device, const ft_op *op, int part, dou
         return 1e-3 * ft__k_depthwise_multiplied.group_us * c + sums * ft__k_depthwise_multiplied.multiply_add / lanes;
     if (k > c) return r * s > 1 ? by_groups(device, op, part) : 0;
     double direct = direct_filter_ms(device, results / k, k * (double)(r * s));
-    if (r == 1 && s == 1) return part == FILTER ? direct : 0;
+    /* Of one pixel: where it leaves pixels out. Without a stride it is a product with a number per channel. */
+    if (r == 1 && s == 1) return part == FILTER && op->u.conv.stride > 1 ? direct : 0;
     if (r == s) return 0;
     if (part == FORWARD) return results * ft__k_depthwise_uneven.result / lanes;
     if (part == INPUT) /* by its results: the picture stands for one of other borders */
