@@ -56,7 +56,7 @@ static ft_status check_model(const ft_context *ft, ft_scratch *scratch, const ft
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     if (ft__launches_decoder(read.arch)) return FT_OK;
     return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
-                       "\"megatron\" writes flags of pretrain_gpt.py, which trains decoders, and this model is none; "
+                       "\"megatron\" writes flags of pretrain_gpt.py, which trains decoders, which this model is not; "
                        "torchrun, srun and mpirun start any");
 }
 
