@@ -23,7 +23,7 @@ static const ft_gradient gradients[] = {
     {"log", "div:gx", NULL, NULL},
     {"copy", "copy:g", NULL, NULL},
     {"relu", "relu_backward:gy", NULL, NULL},
-    {"relu2", "relu_backward:gx", NULL, NULL}, /* compiled into one kernel each way */
+    {"relu2", "relu_backward:gx", NULL, NULL},       /* compiled into one kernel each way */
     {"relu2_weighed", "relu_backward:gx", "", NULL}, /* times a weight per row, as swiglu_weighed */
     {"gelu", "gelu_backward:gx", NULL, NULL},
     /* bloom's own function: keeps x alone and computes everything again */

@@ -262,7 +262,8 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
-    if (s->mask_learns && b->training) shape.library = FT_LIBRARY_XFORMERS; /* the one kernel that gives a mask's gradient */
+    if (s->mask_learns && b->training)
+        shape.library = FT_LIBRARY_XFORMERS; /* the one kernel that gives a mask's gradient */
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
     if (b->status == FT_OK && s->mask_learns) ft__node_in(&b->g->nodes[b->g->node_count - 1], s->learned_mask);
     if (b->status == FT_OK && a->q_len > 1) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
