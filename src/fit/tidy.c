@@ -1,7 +1,7 @@
-/* The order of a forest's trees and of a tree's tests is free: leaves are whole numbers, whose sum asks for no order, and
- * tests that change places take their leaves along. So tests that never pass come first, which leaves the used leaves
- * side by side, then by feature and threshold; and trees that ask alike stand together. Predictors pack in a tenth less
- * room for it. */
+/* The order of a forest's trees and of a tree's tests is free: leaves are whole numbers, whose sum asks for no order,
+ * and tests that change places take their leaves along. So tests that never pass come first, which leaves the used
+ * leaves side by side, then by feature and threshold; and trees that ask alike stand together. Predictors pack in a
+ * tenth less room for it. */
 #include "fit/tidy.h"
 
 #include <stdlib.h>

@@ -25,8 +25,8 @@ static ft_ref turned_back(ft_tape *t, const ft_node *n, ft_ref g)
     return out;
 }
 
-/* An assignment to a part of a tensor (autograd's CopySlices): what the whole's gradient is before it is copied, and the
- * part taken out, once for every part. */
+/* An assignment to a part of a tensor (autograd's CopySlices): what the whole's gradient is before it is copied, and
+ * the part taken out, once for every part. */
 static ft_ref parts_back(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref out = ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols);

@@ -2,8 +2,8 @@
  * share.
  *
  * Fits cut a feature at few places, so that a tree names a cut by its number in a table of its expert's and a forecast
- * looks for its place among the cuts once for all trees: a test then compares two bytes. Tests and leaves stand apart, as
- * a forecast reads all of the ones and one cache line of the others, and as packers find more in bytes of one kind. */
+ * looks for its place among the cuts once for all trees: a test then compares two bytes. Tests and leaves stand apart,
+ * as a forecast reads all of the ones and one cache line of the others, and as packers find more in like bytes. */
 #ifndef FT_KERNEL_FOREST_H
 #define FT_KERNEL_FOREST_H
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * whose products make its queries and, behind attention, its result; keys and values are every token's alike. Each of a
  * token's experts brings as many queries as there are key heads.
  *
- * transformers multiplies expert by expert, over cuts of the rows that the router sorted and slices of one tensor of all
- * weights, and joins what they made; rows are brought back by adding them to zeros. So do its networks. */
+ * transformers multiplies expert by expert, over cuts of the rows that the router sorted and slices of one tensor of
+ * all weights, and joins what they made; rows are brought back by adding them to zeros. So do its networks. */
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/mixers.h"

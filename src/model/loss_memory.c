@@ -52,8 +52,8 @@ static bool is_log_softmax(const ft_node *n)
            !strcmp(n->op.name, "log_softmax") && n->in_count > 0 && n->out_count > 0;
 }
 
-/* Adapters of litgpt: head and loss of so many rows at a time. What goes forward is kept of all pieces, the logits by the
- * list that the model returns; a piece's gradients pass through the head before the next one's are made, while the
+/* Adapters of litgpt: head and loss of so many rows at a time. What goes forward is kept of all pieces, the logits by
+ * the list that the model returns; a piece's gradients pass through the head before the next one's are made, while the
  * rest of what was kept waits. */
 void ft__loss_in_pieces(ft_graph *g, int64_t piece)
 {

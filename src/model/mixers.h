@@ -12,7 +12,7 @@ ft_ref ft__part_short_conv(ft_maker *m, ft_ref x);                 /* lightning.
 ft_ref ft__part_stream_conv(ft_maker *m, ft_ref x, int64_t width); /* state_space.c */
 /* convolved.c: queries and keys that short convolutions mix, and values that are half the last token's. */
 void ft__part_convolved(ft_maker *m, ft_ref x, ft_ref *q, ft_ref *k, ft_ref *v);
-/* scaled_stream.c: the residual stream, plain or moved and scaled in fp32: its beginning, a sum, a norm that reads it. */
+/* scaled_stream.c: the residual stream, plain or moved and scaled in fp32: its beginning, a sum, a norm of it. */
 ft_ref ft__part_stream_open(ft_maker *m, ft_ref x);
 ft_ref ft__part_stream_add(ft_maker *m, ft_at at, ft_ref x, ft_ref y);
 ft_ref ft__part_stream_norm(ft_maker *m, ft_at at, ft_ref x);

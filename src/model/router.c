@@ -155,9 +155,9 @@ static ft_ref jittered(ft_maker *m, ft_ref x)
     return x;
 }
 
-/* A network in place of the one product (ZAYA): down to a few columns, to which those of the layer before are added by a
- * scale, a norm, two products with an activation each, and the scores, one more than there are experts; of softmax the
- * best by a correction that no gradient reaches. A token that the last one is best for goes to none.
+/* A network in place of the one product (ZAYA): down to a few columns, to which those of the layer before are added by
+ * a scale, a norm, two products with an activation each, and the scores, one more than there are experts; of softmax
+ * the best by a correction that no gradient reaches. A token that the last one is best for goes to none.
  *
  * Leaves out: that its first layer has nothing to add. */
 static ft_ref route_network(ft_maker *m, ft_ref x)

@@ -2,8 +2,9 @@
  *
  * States on the host (ZeRO-Offload, Ren et al. 2021; DeepSpeed's offload_optimizer): gradients go down as the backward
  * pass makes them, of every micro-batch, and hide behind it; the host's cores, each GPU its part of them, update what
- * is their rank's, as fast as they can, or as the memory that all GPUs of a server share lets them; weights come back while the update goes on, so that the longer of the two counts. On drives
- * (ZeRO-Infinity) states are read and written between.
+ * is their rank's, as fast as they can, or as the memory that all GPUs of a server share lets them; weights come back
+ * while the update goes on, so that the longer of the two counts. On drives (ZeRO-Infinity) states are read and written
+ * between.
  *
  * Weights (DeepSpeed's offload_param, FSDP's CPUOffload; states go with them): every layer's are copied in before it
  * runs, forward and going back, beside the layer before it; of shards each rank copies its own and gathers the rest.

@@ -67,8 +67,8 @@ static void moving(const ft_ranks *r, const ft_stage *s, double bytes[FT_PHASE_C
     bytes[FT_BACKWARD] = bytes[FT_RECOMPUTE] = gathered + passing;
 }
 
-/* DeepSpeed copies gradients into buffers of reduce_bucket_size, whatever the model's own size: zero 3 has them from the
- * start (stage3.py, _setup_for_real_optimizer), zero 1 and 2 while gradients are made (stage_1_and_2.py). */
+/* DeepSpeed copies gradients into buffers of reduce_bucket_size, whatever the model's own size: zero 3 has them from
+ * the start (stage3.py, _setup_for_real_optimizer), zero 1 and 2 while gradients are made (stage_1_and_2.py). */
 static void buffered(const ft_ranks *r, ft_memory_share *share)
 {
     const ft_stack *stack = ft__ranks_stack(r->parallel, r->work);

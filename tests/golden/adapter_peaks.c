@@ -1,7 +1,7 @@
 /* What training steps with adapters hold and reserve on an H200, each in a process of its own
- * (data/measurements/h200/adapters_fresh.jsonl): bf16 weights and 4-bit ones that plain operators unpack, short and long
- * sequences, with and without checkpoints. Forecasts were written down before the figures were looked at, and nothing
- * was changed after. */
+ * (data/measurements/h200/adapters_fresh.jsonl): bf16 weights and 4-bit ones that plain operators unpack, short and
+ * long sequences, with and without checkpoints. Forecasts were written down before the figures were looked at, and
+ * nothing was changed after. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -154,8 +154,9 @@ static void a_ninth_round(void **state)
     blind_round("measurements/h200/architectures_ninth.jsonl", (blind_bounds){31, 0.03, 0.03, 0.005, 0, 0.08});
 }
 
-/* The tenth: indexers that multiply by broadcasting, experts in a loop, heads of 512, convolutions over queries and keys,
- * biases by distance. The worst is cpmant going forward, whose prompt of its own and masks in its scores are not modelled. */
+/* The tenth: indexers that multiply by broadcasting, experts in a loop, heads of 512, convolutions over queries and
+ * keys, biases by distance. The worst is cpmant going forward, whose prompt of its own and masks in its scores are not
+ * modelled. */
 static void a_tenth_round(void **state)
 {
     (void)state;
@@ -169,8 +170,8 @@ static void an_eleventh_round(void **state)
     blind_round("measurements/h200/architectures_eleventh.jsonl", (blind_bounds){34, 0.032, 0.038, 0.005, 0, 0.11});
 }
 
-/* The twelfth: other widths of what was measured before, encoders, sound, three types new here. Mixtral's grouped products
- * are as wide as none before (a sixth low). */
+/* The twelfth: other widths of what was measured before, encoders, sound, three types new here. Mixtral's grouped
+ * products are as wide as none before (a sixth low). */
 static void a_twelfth_round(void **state)
 {
     (void)state;

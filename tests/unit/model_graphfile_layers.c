@@ -67,8 +67,9 @@ static void both_ways_run_side_by_side(void **state)
     assert_true(launches(g, FT_BACKWARD, "linear") == 4);
 }
 
-/* A row of data/measurements/h200/recurrent.jsonl: a GRU of 512 features over 100 steps of 32 sequences in bf16 asks for
- * 28,082,688 bytes and for 3,151,872 more for a copy of its weights; its gates, 9,830,400 of them, are a tensor here. */
+/* A row of data/measurements/h200/recurrent.jsonl: a GRU of 512 features over 100 steps of 32 sequences in bf16 asks
+ * for 28,082,688 bytes and for 3,151,872 more for a copy of its weights; its gates, 9,830,400 of them, are a tensor
+ * here. */
 static void the_library_holds_weights_and_products(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* How often a token travels to its experts: as a draw of its experts says, of its groups first where a router has them. */
+/* How often a token travels to its experts: as a draw of its experts says, of its groups first where a router has them.
+ * */
 #include "ranks_rig.h"
 
 static double sent(const char *model, int64_t groups, int64_t picked, bool once, int64_t ranks)
@@ -20,7 +21,8 @@ static double sent(const char *model, int64_t groups, int64_t picked, bool once,
 
 static bool near(double a, double b) { return fabs(a - b) < 1e-9; }
 
-/* 256 experts, of which a token picks 8, over the 8 ranks of a node: a rank is missed by 8 draws out of the others' 224. */
+/* 256 experts, of which a token picks 8, over the 8 ranks of a node: a rank is missed by 8 draws out of the others'
+ * 224. */
 static void once_to_a_rank(void **state)
 {
     (void)state;
