@@ -47,11 +47,12 @@ ft_status ft__predictor_write(const ft_expert *experts, size_t expert_count, con
                              .cut_count = (uint32_t)p.cut_count};
     size_t total = sizeof h + tree_count * h.tree_bytes + expert_count * sizeof *experts +
                    p.table_count * sizeof *p.tables + p.cut_count * sizeof *p.cuts + (size_t)h.meta_length;
-    unsigned char *at = malloc(total), *to = at + sizeof h;
+    unsigned char *at = malloc(total);
     if (!at) {
         ft__packed_free(&p);
         return ft__fail(err, FT_E_MEMORY, "out of memory writing a predictor of %zu bytes", total);
     }
+    unsigned char *to = at + sizeof h;
     memcpy(h.magic, FT_PREDICTOR_MAGIC, sizeof h.magic);
     h.length = total;
     for (size_t i = 0; i < tree_count; i++) append(&to, trees[i].leaf, sizeof trees[i].leaf);
