@@ -10,10 +10,10 @@
 #include "ranks/ranks.h"
 
 /* The share of `places` that some of `draws` falls into, out of `things` that lie over them evenly. */
-static double reached(double things, double draws, double places)
+static double reached(double things, int64_t draws, double places)
 {
     double elsewhere = things - things / places, missed = 1;
-    for (double i = 0; i < draws; i++) missed *= fmax(0, elsewhere - i) / fmax(1, things - i);
+    for (int64_t i = 0; i < draws; i++) missed *= fmax(0, elsewhere - (double)i) / fmax(1, things - (double)i);
     return 1 - missed;
 }
 
@@ -26,7 +26,8 @@ double ft__ranks_dispatched(const ft_ranks *r, const ft_group *group)
     double nodes = ceil(span / node), places = nodes > 1 ? nodes : (double)group->size;
     /* Groups first, then experts within those: what they leave out is no place for this token. */
     double groups = (double)model.groups, picked = (double)model.picked_groups, open = picked / groups;
-    double within = groups > 1 ? fmax(1, places >= groups ? places * open : places * reached(groups, picked, places))
+    double within = groups > 1 ? fmax(1, places >= groups ? places * open
+                                                          : places * reached(groups, model.picked_groups, places))
                                : places;
-    return fmin(1, within * reached(experts * open, picks, within) / picks);
+    return fmin(1, within * reached(experts * open, model.topk, within) / picks);
 }
