@@ -140,8 +140,7 @@ def _mask(*args: Any, **kwargs: Any) -> torch.Tensor | None:
     from transformers import masking_utils
 
     hides = kwargs.get("attention_mask") is not None and _context.padded
-    asked = kwargs.get("allow_is_causal_skip") is False and kwargs.get("local_size") is None  # by code that reads the mask itself
-    if hides or asked or kwargs.get("use_vmap"):
+    if hides or kwargs.get("use_vmap"):
         return masking_utils.sdpa_mask(*args, **kwargs)
     return None
 
