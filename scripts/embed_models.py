@@ -54,12 +54,17 @@ def fold(name: str) -> str:
 def names_of(entries: list) -> dict:
     names = {}
     for index, entry in enumerate(entries):
-        for name in [entry["name"], entry.get("hub"), *entry.get("aliases", [])]:
+        stored = dict.fromkeys([entry["name"], entry.get("hub"), *entry.get("aliases", [])], None)
+        for name, how in [*stored.items(), *entry.get("checkpoints", {}).items()]:
             if not name:
                 continue
-            if names.setdefault(fold(name), index) != index:
-                sys.exit(f'{entry["name"]}: "{name}" also means {entries[names[fold(name)]]["name"]}')
+            if names.setdefault(fold(name), (index, how)) != (index, how):
+                sys.exit(f'{entry["name"]}: "{name}" also means {entries[names[fold(name)][0]]["name"]}')
     return names
+
+
+def quantization(how: dict) -> str:
+    return literal(json.dumps(how, separators=(",", ":"))) if how else "0"
 
 
 def suffixes(path: pathlib.Path) -> list:
@@ -67,14 +72,24 @@ def suffixes(path: pathlib.Path) -> list:
     rows = json.loads(path.read_text())["suffixes"]
     return [
         "\nconst struct ft__embedded_suffix ft__embedded_suffixes[] = {\n",
-        *(f"    {{{literal(end)}, {literal(json.dumps(how, separators=(',', ':'))) if how else 0}}},\n" for end, how in rows),
-        "    {0, 0},\n};\n",
+        *(f"    {{{literal(end)}, {quantization(how)}, {literal(owner[0]) if owner else 0}}},\n" for end, how, *owner in rows),
+        "    {0, 0, 0},\n};\n",
     ]
+
+
+def refuse_formats(entries: list, path: pathlib.Path) -> None:
+    """A name that says how weights are stored (-FP8) would be answered as the model's own: it belongs to checkpoints."""
+    ends = tuple(end for end, how, *_ in json.loads(path.read_text())["suffixes"] if how)
+    for entry in entries:
+        for name in entry.get("aliases", []):
+            if fold(name).endswith(ends):
+                sys.exit(f'{entry["name"]}: "{name}" names a format: leave it to data/suffixes.json, or say it in "checkpoints"')
 
 
 def main() -> None:
     folder, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     entries = [entry_of(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode())]
+    refuse_formats(entries, folder.parent / "suffixes.json")
     names = names_of(entries)
     parts = [
         "/* Made from data/models/ by scripts/embed_models.py. */\n",
@@ -86,8 +101,9 @@ def main() -> None:
         "    {0, 0, 0, 0, 0, 0, 0},\n};\n\n",
         f"const size_t ft__embedded_model_name_count = {len(names)};\n",
         "const struct ft__embedded_model_name ft__embedded_model_names[] = {\n",
-        *(f"    {{{literal(name)}, {names[name]}}},\n" for name in sorted(names, key=str.encode)),
-        "    {0, 0},\n};\n",
+        *(f"    {{{literal(name)}, {names[name][0]}, {quantization(names[name][1])}}},\n"
+          for name in sorted(names, key=str.encode)),
+        "    {0, 0, 0},\n};\n",
     ]
     parts += suffixes(folder.parent / "suffixes.json")
     source = "".join(parts)

@@ -47,28 +47,30 @@ static bool same_squeezed(const char *a, const char *b)
     }
 }
 
+typedef struct ft__embedded_model_name model_name;
+
 /* gpt-2 is gpt2 and phi4 phi-4, where only one model can be meant. Paths have a slash or a dot in front. */
-static const ft_model_entry *find_squeezed(const char *wanted)
+static const model_name *find_squeezed(const char *wanted)
 {
-    size_t found = ft__embedded_model_count;
+    const model_name *found = NULL;
     size_t length = strlen(wanted);
     if (!length || *wanted == '.' || wanted[length - 1] == '-' || strchr(wanted, '/')) return NULL;
     for (size_t i = 0; i < ft__embedded_model_name_count; i++) {
-        if (!same_squeezed(wanted, ft__embedded_model_names[i].name)) continue;
-        size_t entry = ft__embedded_model_names[i].entry;
-        if (found < ft__embedded_model_count && found != entry) return NULL;
-        found = entry;
+        const model_name *known = &ft__embedded_model_names[i];
+        if (!same_squeezed(wanted, known->name)) continue;
+        if (found && found->entry != known->entry) return NULL;
+        found = known;
     }
-    return ft__model_at(found);
+    return found;
 }
 
-static const ft_model_entry *find_exact(const char *wanted)
+static const model_name *find_exact(const char *wanted)
 {
     size_t low = 0, high = ft__embedded_model_name_count;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         int order = strcmp(wanted, ft__embedded_model_names[middle].name);
-        if (order == 0) return &ft__embedded_models[ft__embedded_model_names[middle].entry];
+        if (order == 0) return &ft__embedded_model_names[middle];
         if (order < 0)
             high = middle;
         else
@@ -77,43 +79,45 @@ static const ft_model_entry *find_exact(const char *wanted)
     return NULL;
 }
 
-static const ft_model_entry *find_plain(const char *wanted)
+static const model_name *find_plain(const char *wanted)
 {
-    const ft_model_entry *found = find_exact(wanted);
+    const model_name *found = find_exact(wanted);
     return found ? found : find_squeezed(wanted);
 }
 
 /* By what stands behind the owner's name, whoever that is: somebody's copy or conversion of a known model. */
-static const ft_model_entry *find_tail(const char *tail)
+static const model_name *find_tail(const char *tail)
 {
-    const ft_model_entry *found = find_exact(tail);
+    const model_name *found = find_exact(tail);
     for (size_t i = 0; !found && i < ft__embedded_model_name_count; i++) {
         const char *slash = strchr(ft__embedded_model_names[i].name, '/');
-        if (slash && !strcmp(slash + 1, tail)) found = &ft__embedded_models[ft__embedded_model_names[i].entry];
+        if (slash && !strcmp(slash + 1, tail)) found = &ft__embedded_model_names[i];
     }
     return found;
 }
 
-static bool strip(char *name, const char *end)
+/* Takes the suffix off a name that has it. */
+static bool strip(char *name, const struct ft__embedded_suffix *s, const char *owner)
 {
-    size_t n = strlen(name), m = strlen(end);
-    if (n <= m || strcmp(name + n - m, end) != 0) return false;
+    size_t n = strlen(name), m = strlen(s->suffix);
+    if (n <= m || strcmp(name + n - m, s->suffix) != 0) return false;
+    if (s->owner && (strncmp(owner, s->owner, strlen(s->owner)) != 0 || owner[strlen(s->owner)] != '/')) return false;
     name[n - m] = '\0';
     return true;
 }
 
 /* Owner/Model-Instruct-FP8: ends are taken off one after the other until a model is known by the rest. */
-static const ft_model_entry *find_suffixed(const char *wanted, const char **quantization)
+static const model_name *find_suffixed(const char *wanted, const char **quantization)
 {
     enum { MOST_SUFFIXES = 4 };
     char tail[LONGEST_NAME + 1];
     const char *slash = strchr(wanted, '/');
     if (*wanted == '.' || *wanted == '/' || (slash && strchr(slash + 1, '/'))) return NULL;
     strcpy(tail, slash ? slash + 1 : wanted);
-    const ft_model_entry *found = slash ? find_tail(tail) : NULL;
+    const model_name *found = find_tail(tail);
     for (int taken = 0; !found && taken < MOST_SUFFIXES; taken++) {
         const struct ft__embedded_suffix *s = ft__embedded_suffixes;
-        while (s->suffix && !strip(tail, s->suffix)) s++;
+        while (s->suffix && !strip(tail, s, wanted)) s++;
         if (!s->suffix) return NULL;
         if (!*quantization) *quantization = s->quantization;
         found = find_tail(tail);
@@ -127,8 +131,11 @@ static const ft_model_entry *find(const char *name, const char **quantization)
     char wanted[LONGEST_NAME + 1];
     *quantization = NULL;
     if (!fold(name, wanted)) return NULL;
-    const ft_model_entry *found = find_plain(wanted);
-    return found ? found : find_suffixed(wanted, quantization);
+    const model_name *found = find_plain(wanted);
+    if (!found) found = find_suffixed(wanted, quantization);
+    if (!found) return NULL;
+    if (!*quantization) *quantization = found->quantization;
+    return ft__model_at(found->entry);
 }
 
 const ft_model_entry *ft__model_find(const char *name)
@@ -246,8 +253,8 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
     size_t length = strlen(what);
     const char *quantization;
     char wanted[LONGEST_NAME + 1];
-    const ft_model_entry *entry = fold(what, wanted) ? find_plain(wanted) : NULL;
-    if (entry) return read_entry(entry, NULL, out, err);
+    const model_name *known = fold(what, wanted) ? find_plain(wanted) : NULL;
+    if (known) return read_entry(ft__model_at(known->entry), known->quantization, out, err);
     if (!length) return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"model\" is empty: a name or a path is expected");
     if (length > 5 && !strcmp(what + length - 5, ".json")) return read_file(what, nearest, out, err);
     if (length > 5 && !strcmp(what + length - 5, ".onnx")) return ft__onnx_open(what, out, err);
@@ -257,7 +264,7 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
                            "model.ft.json` makes a graph file of it",
                            (int)ft__utf8_cut(what, 200), what);
     if (stat(what, &found) != 0) { /* a folder that is there is meant before somebody's copy of a model */
-        entry = find(what, &quantization);
+        const ft_model_entry *entry = find(what, &quantization);
         return entry ? read_entry(entry, quantization, out, err) : unknown(what, err);
     }
     if (S_ISDIR(found.st_mode)) return read_folder(what, nearest, out, err);

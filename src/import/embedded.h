@@ -7,18 +7,20 @@
 extern const size_t ft__embedded_model_count;
 extern const ft_model_entry ft__embedded_models[]; /* sorted by name */
 
-/* Every name, alias and hub id in lower case with - for _, sorted, with the entry it means. */
+/* Every name, alias and hub id in lower case with - for _, sorted, with the entry it means, and how that checkpoint's
+ * weights are stored where not as the entry has them: JSON in the layout of quantization_config, or NULL. */
 struct ft__embedded_model_name {
     const char *name;
     size_t entry;
+    const char *quantization;
 };
 extern const size_t ft__embedded_model_name_count;
 extern const struct ft__embedded_model_name ft__embedded_model_names[];
 
-/* Ends of names (data/suffixes.json) in the order in which they are tried, and how weights are stored then: JSON in the
- * layout of quantization_config, or NULL. */
+/* Ends of names (data/suffixes.json) in the order in which they are tried, how weights are stored then (as above), and
+ * whose names are meant, or NULL for anybody's. */
 struct ft__embedded_suffix {
-    const char *suffix, *quantization;
+    const char *suffix, *quantization, *owner;
 };
 extern const struct ft__embedded_suffix ft__embedded_suffixes[]; /* ended by NULL */
 

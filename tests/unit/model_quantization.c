@@ -133,12 +133,52 @@ static void a_file_beside_the_config_is_read(void **state)
     assert_non_null(strstr(err.message, "expected the 4 bits"));
 }
 
+/* Whatever a checkpoint is called on the Hub, its weights are as that repository has them: the model's own file, its list
+ * of checkpoints, or what stands behind the name. */
+static void hub_names_are_stored_as_their_repositories(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *kinds;
+        bool narrow_cache;
+    } cases[] = {
+        {"deepseek-ai/DeepSeek-V3.2", "bbbbb-", false},
+        {"deepseek-ai/DeepSeek-V4-Flash", "bbbmb-", false},
+        {"sgl-project/DeepSeek-V4-Flash-FP8", "bbbbb-", false},
+        {"nvidia/DeepSeek-V4-Flash-NVFP4", "bb-4b-", false},
+        {"nvidia/DeepSeek-V3.2-NVFP4", "-4444-", true},
+        {"nvidia/GLM-5.1-NVFP4", "--44--", true},
+        {"MiniMaxAI/MiniMax-M2.5", "bbbbb-", false},
+        {"XiaomiMiMo/MiMo-V2-Flash", "bbbbb-", false},
+        {"moonshotai/Kimi-K2.5", "---i--", false},
+        {"moonshotai/Kimi-K3", "---m--", false},
+        {"openai/gpt-oss-120b", "--mmm-", false},
+        {"Qwen/Qwen3-235B-A22B", "------", false},
+        {"Qwen/Qwen3-235B-A22B-FP8", "bbbbb-", false},
+        {"Qwen/Qwen3-32B-FP8-Static-PerTensor", "88888-", true},
+        {"nvidia/Llama-3.3-70B-Instruct-FP8", "88888-", true},
+        {"nvidia/Llama-3.1-8B-Instruct-NVFP4", "44444-", true},
+        {"RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic", "88888-", false},
+        {"unsloth/llama-3-8b-bnb-4bit", "nnnnn-", false},
+        {"deepseek-v4-flash-fp8", "bbbbb-", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_arch a;
+        ft_error err = {0};
+        if (ft__model_open(cases[i].name, NULL, &a, &err) != FT_OK) fail_msg("%s: %s", cases[i].name, err.message);
+        if (strcmp(cases[i].kinds, letters(&a)) != 0 || cases[i].narrow_cache != a.kv_fp8)
+            fail_msg("%s: %s, cache %d", cases[i].name, letters(&a), a.kv_fp8);
+        ft__arch_release(&a);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(methods_decide_kinds),
         cmocka_unit_test(contradictions_name_file_key_and_expectation),
         cmocka_unit_test(a_file_beside_the_config_is_read),
+        cmocka_unit_test(hub_names_are_stored_as_their_repositories),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

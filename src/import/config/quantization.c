@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "graph/operator.h"
 
@@ -314,7 +313,7 @@ static const struct {
                {"mxfp4", experts_alone, FT_WEIGHTS_ANY, false},
                {"torchao", by_torchao, FT_WEIGHTS_TORCHAO, false}};
 
-static double bits_of(const ft_formats *formats)
+double ft__quantization_bits(const ft_formats *formats)
 {
     double bits = 0;
     for (int c = 0; c < FT_OF_OTHER; c++)
@@ -323,6 +322,25 @@ static double bits_of(const ft_formats *formats)
             bits = bits > 0 && bits < its ? bits : its;
         }
     return bits;
+}
+
+/* An fp8 checkpoint whose experts alone were converted once more (nvidia/DeepSeek-V4-Flash-NVFP4): what its lists leave
+ * out was left out of that, and is as it was. */
+static ft_weight_format experts_apart(const reading *r, const char *method)
+{
+    ft_weight_format experts = {0};
+    if (!strcmp(method, "fp8")) by_algorithm(json_string_value(json_object_get(r->q, "moe_quant_algo")), &experts);
+    return experts;
+}
+
+/* modelopt writes "FP8", compressed-tensors and newer modelopt a scheme of bits and type. */
+static bool narrow_cache(const json_t *q)
+{
+    const json_t *said = json_object_get(q, "kv_cache_quant_algo");
+    if (!json_is_string(said)) said = json_object_get(q, "kv_cache_scheme");
+    const char *name = json_string_value(said), *type = json_string_value(json_object_get(said, "type"));
+    if (name) return !strcmp(name, "FP8");
+    return type && !strcmp(type, "float") && json_integer_value(json_object_get(said, "num_bits")) == 8;
 }
 
 ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch *a, ft_error *err)
@@ -346,52 +364,14 @@ ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch
         a->formats.loaded = methods[i].by;
         FT_TRY(methods[i].read(&r));
         if (!r.format.given) break;
-        for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) leave_out(&r, json_object_get(r.q, lists[l]));
+        ft_weight_format experts = experts_apart(&r, method);
+        for (size_t l = 0; !experts.given && l < sizeof lists / sizeof *lists; l++)
+            leave_out(&r, json_object_get(r.q, lists[l]));
         settle(&r, methods[i].head);
-        a->quantized_bits = bits_of(&a->formats);
+        if (experts.given) a->formats.of[FT_OF_EXPERTS] = experts;
+        a->quantized_bits = ft__quantization_bits(&a->formats);
         break;
     }
-    const char *cache = json_string_value(json_object_get(r.q, "kv_cache_quant_algo"));
-    if (!cache) cache = json_string_value(json_object_get(r.q, "kv_cache_scheme"));
-    a->kv_fp8 = cache && !strcmp(cache, "FP8");
-    return FT_OK;
-}
-
-ft_status ft__quantization_beside(const char *config_path, ft_arch *a, ft_error *err)
-{
-    char path[4096];
-    size_t length = strlen(config_path);
-    const char *slash = strrchr(config_path, '/');
-    const char *name = slash ? slash + 1 : config_path;
-    if (length < 5 || strcmp(config_path + length - 5, ".json") != 0) return FT_OK;
-    int written = strcmp(name, "config.json")
-                      ? snprintf(path, sizeof path, "%.*s.hf_quant.json", (int)(length - 5), config_path)
-                      : snprintf(path, sizeof path, "%.*shf_quant_config.json", (int)(name - config_path), config_path);
-    char *text;
-    size_t size;
-    json_t *object;
-    if (written < 0 || (size_t)written >= sizeof path || !ft__file_exists(path)) return FT_OK;
-    FT_TRY(ft__file_read(path, (size_t)64 << 20, &text, &size, err));
-    ft_status status = ft__json_parse(text, size, path, &object, err);
-    free(text);
-    if (status != FT_OK) return status;
-    ft_arch beside = *a;
-    const char *algorithm = json_string_value(json_object_get(json_object_get(object, "quantization"), "quant_algo"));
-    bool mixed = algorithm && !strcmp(algorithm, "MIXED_PRECISION");
-    status = ft__quantization_read(object, path, &beside, err);
-    json_decref(object);
-    if (status != FT_OK) return status;
-    if (mixed && a->quantized_bits > 0) { /* the modules that it names; the others are as the config has them */
-        for (int c = 0; c < FT_OF_COUNT; c++)
-            if (beside.formats.of[c].given) a->formats.of[c] = beside.formats.of[c];
-        a->quantized_bits = bits_of(&a->formats);
-        return FT_OK;
-    }
-    if (a->quantized_bits > 0 && beside.quantized_bits > 0 && beside.quantized_bits != a->quantized_bits)
-        return ft__fail_at(err, FT_E_RANGE, path, 0, 0,
-                           "contradictory quantisation: expected the %.0f bits of the config's quantization_config, "
-                           "found %.0f",
-                           a->quantized_bits, beside.quantized_bits);
-    if (!(a->quantized_bits > 0)) *a = beside;
+    a->kv_fp8 = narrow_cache(r.q);
     return FT_OK;
 }

@@ -1,5 +1,6 @@
 /* quantized.c: where a config, or the record of a model, says how its weights are stored. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 #include "import/config/quantization.h"
@@ -15,5 +16,10 @@ ft_status ft__config_quantized(const ft_reading *r, ft_arch *a)
     if (!json_is_object(q)) return FT_OK;
     char where[256];
     snprintf(where, sizeof where, "%.200s%squantization_config", r->where, *r->where ? ": " : "");
-    return ft__quantization_read(q, where, a, r->err);
+    FT_TRY(ft__quantization_read(q, where, a, r->err));
+    const char *method = json_string_value(json_object_get(q, "quant_method"));
+    const char *experts = json_string_value(json_object_get(r->config, "expert_dtype"));
+    bool four = method && !strcmp(method, "fp8") && experts && !strcmp(experts, "fp4");
+    if (four) ft__quantization_experts_fp4(a);
+    return FT_OK;
 }
