@@ -29,8 +29,10 @@ typedef struct ft_served {
     int64_t tp, dp, ep, pp;        /* dp: attention-data-parallel ranks of one engine; ep: expert ranks over tp x dp */
     ft_dtype dtype;                /* of most products */
     ft_dtype qkv_dtype, out_dtype, mlp_dtype, expert_dtype, kv_dtype;
-    ft_storage stored;                  /* how weights were asked to be stored; as computed where nothing was said */
-    ft_storage storage, expert_storage; /* of products in 16 bits; of experts */
+    ft_storage stored; /* how weights were asked to be stored; as computed where nothing was said */
+    ft_storage storage, mlp_storage, expert_storage; /* of products in 16 bits; of experts in any format */
+    bool by_module;     /* nobody named a format: parts are as the checkpoint stores them */
+    ft_formats formats; /* then, with what the device lacks widened */
     double layers, full_layers, window_layers, dense_layers, expert_layers;
     double attention_layers; /* of `layers`, with attention's products */
     ft_state_layer states;

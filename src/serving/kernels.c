@@ -68,10 +68,16 @@ void ft__price_pass(const ft_pricer *p, double times, double bytes, ft_priced *s
 
 /* Where weights have a scale for every block, so have activations: a kernel of its own reads them in 16 bits and writes
  * them in eight, since norms and activations do not know blocks. */
-ft_status ft__price_product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_priced *sum, ft_error *err)
+static ft_status scaled_product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_storage storage,
+                                ft_priced *sum, ft_error *err)
 {
     if (p->m->blocks && dtype == FT_FP8) ft__price_pass(p, 1, 3 * m * k, sum);
-    return product_of(p, m, n, k, dtype, p->m->storage, sum, err);
+    return product_of(p, m, n, k, dtype, storage, sum, err);
+}
+
+ft_status ft__price_product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_priced *sum, ft_error *err)
+{
+    return scaled_product(p, m, n, k, dtype, p->m->storage, sum, err);
 }
 
 /* The router and the head stay in 16 bits. */
@@ -176,9 +182,10 @@ static ft_status dense_mlp(ft_pricer *p, double tokens, double width, ft_priced 
 {
     const ft_served *m = p->m;
     double hidden = (double)m->arch->hidden, inner = fmax(1, width / (double)(m->tp * m->dp));
-    FT_TRY(ft__price_product(p, tokens, (m->arch->gated ? 2 : 1) * inner, hidden, m->mlp_dtype, sum, err));
-    FT_TRY(ft__price_product(p, tokens, hidden, inner, m->mlp_dtype, sum, err));
-    adapt(p, tokens, hidden, m->arch->gated ? 2 : 1, (m->arch->gated ? 2 : 1) * inner, sum);
+    double into = (m->arch->gated ? 2 : 1) * inner;
+    FT_TRY(scaled_product(p, tokens, into, hidden, m->mlp_dtype, m->mlp_storage, sum, err));
+    FT_TRY(scaled_product(p, tokens, hidden, inner, m->mlp_dtype, m->mlp_storage, sum, err));
+    adapt(p, tokens, hidden, m->arch->gated ? 2 : 1, into, sum);
     adapt(p, tokens, inner, 1, hidden, sum);
     ft__price_pass(p, 1, 5 * tokens * inner, sum);
     return FT_OK;

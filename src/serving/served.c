@@ -2,6 +2,7 @@
  * keeps of the weights and of the cache. */
 #include <math.h>
 
+#include "serving/checkpoint.h"
 #include "serving/states.h"
 
 /* A format that the GPU has no arithmetic for is a format of weights: products run in 16 bits. */
@@ -35,7 +36,7 @@ static void settle_formats(ft_served *m)
     ft_dtype math = computed(m->device, m->dtype);
     m->storage = m->stored;
     if (math != m->dtype && m->storage == FT_STORED_AS_COMPUTED) m->storage = stored_as(m->dtype);
-    m->expert_storage = m->storage;
+    m->mlp_storage = m->expert_storage = m->storage;
     m->expert_dtype = m->mlp_dtype = m->out_dtype = m->qkv_dtype = math;
     const ft_weight_format *experts = &a->formats.of[FT_OF_EXPERTS], *attention = &a->formats.of[FT_OF_ATTENTION];
     bool said = experts->stored == FT_STORED_FP8_BLOCK || attention->stored == FT_STORED_FP8_BLOCK;
@@ -44,7 +45,7 @@ static void settle_formats(ft_served *m)
     if (narrow && m->latent) m->qkv_dtype = wide(m->device);
     if (!experts_alone) return;
     m->mlp_dtype = m->out_dtype = m->qkv_dtype = wide(m->device);
-    m->storage = FT_STORED_AS_COMPUTED;
+    m->storage = m->mlp_storage = FT_STORED_AS_COMPUTED;
     m->expert_storage = FT_STORED_MXFP4;
     /* activations meet them in mxfp8 where the matrix units take both */
     m->expert_dtype = m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : wide(m->device);
@@ -143,8 +144,8 @@ static void settle_bytes(ft_served *m)
     qkv = m->attention_layers * qkv + m->states.layers * ft__state_parameters(m);
     out = m->attention_layers * out + m->states.layers * back;
     double bytes = qkv * stored(m->storage, m->qkv_dtype) + out * stored(m->storage, m->out_dtype) +
-                   m->dense_layers * dense * stored(m->storage, m->mlp_dtype) +
-                   m->expert_layers * (shared * stored(m->storage, m->mlp_dtype) +
+                   m->dense_layers * dense * stored(m->mlp_storage, m->mlp_dtype) +
+                   m->expert_layers * (shared * stored(m->mlp_storage, m->mlp_dtype) +
                                        experts * stored(m->expert_storage, m->expert_dtype));
     if (m->adapters > 0) bytes += m->adapters * adapter_bytes(m);
     m->weights_bytes = bytes / (double)m->pp + tables;
@@ -168,6 +169,9 @@ int64_t ft__served_gpus(const ft_served *m) { return m->tp * m->dp * m->pp * (m-
 void ft__served_settle(ft_served *m)
 {
     settle_layers(m);
-    settle_formats(m);
+    if (m->by_module)
+        ft__checkpoint_settle(m);
+    else
+        settle_formats(m);
     settle_bytes(m);
 }

@@ -7,6 +7,7 @@
 
 #include "memory/resident.h"
 #include "request/keys.h"
+#include "serving/checkpoint.h"
 #include "serving/step_constants.h"
 
 /* -- the model --------------------------------------------------------------------------------- */
@@ -94,6 +95,8 @@ static ft_status lay_out(const ft_model_request *read, const ft_serve_request *r
                        .dtype = asked,
                        .stored = stored};
     out->kv_dtype = cache_format(e, read, asked);
+    out->by_module = read->work.by_module && !ft__key_get(r->base, FT_KEY_ID_MODEL_DTYPE);
+    out->formats = read->work.formats;
     if (!ft__given(&r->said, FT_KEY_ID_REQUEST_LOG) && !ft__given(&r->said, FT_KEY_ID_LENGTHS))
         out->length = ft__real_of(&r->said, FT_KEY_ID_SERVE_ISL) + ft__real_of(&r->said, FT_KEY_ID_SERVE_OSL);
     FT_TRY(check_layout(out, where, err));
@@ -156,6 +159,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     if (!ft__key_set(r->base, FT_KEY_ID_TASK, json_string("decode"))) return ft__no_memory(err);
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     FT_TRY(check_model(read.arch, err));
+    if (read.work.by_module && !ft__key_get(r->base, FT_KEY_ID_MODEL_DTYPE)) asked = ft__checkpoint_dtype(read.arch);
     FT_TRY(find_engine(r, &read, asked, out, err));
     if (r->draft) {
         FT_TRY(ft__settle_draft_model(ft, scratch, r, asked, read.arch->vocab, out, err));

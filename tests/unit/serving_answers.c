@@ -43,6 +43,30 @@ static void every_answer_is_whole(void **state)
     }
 }
 
+/* Where a request names no format a checkpoint is served as it is stored, and what the GPU cannot compute in is widened. */
+static void checkpoints_are_served_as_they_are_stored(void **state)
+{
+    (void)state;
+#define OF(model, gpu, more) \
+    "\"task\":\"serve\",\"model\":\"" model "\",\"gpu\":\"" gpu "\",\"concurrency\":2,\"requests\":8" more
+    double fp8 = figure(OF("Qwen/Qwen3-8B-FP8", "h100_sxm", ""), "tpot_ms");
+    assert_true(fp8 == figure(OF("Qwen/Qwen3-8B-FP8", "h100_sxm", ",\"dtype\":\"fp8\""), "tpot_ms"));
+    double wide = figure(OF("Qwen/Qwen3-8B-FP8", "h100_sxm", ",\"dtype\":\"bf16\""), "tpot_ms");
+    double four = figure(OF("Qwen/Qwen3-8B-AWQ", "h100_sxm", ""), "tpot_ms");
+    assert_true(four < 0.8 * fp8 && fp8 < 0.8 * wide);
+    assert_true(wide == figure(OF("Qwen/Qwen3-8B", "h100_sxm", ""), "tpot_ms"));
+    assert_true(figure(OF("Qwen/Qwen3-8B-FP8", "a100_sxm_80gb", ""), "tpot_ms") <
+                0.8 * figure(OF("Qwen/Qwen3-8B", "a100_sxm_80gb", ""), "tpot_ms"));
+    /* In 16 bits neither of these fits on eight. */
+    static const char *const large[] = {OF("deepseek-ai/DeepSeek-V3", "h200_sxm", ",\"parallel\":{\"tp\":8}"),
+                                        OF("moonshotai/Kimi-K2.5", "h200_sxm", ",\"parallel\":{\"tp\":8}"),
+                                        OF("nvidia/GLM-5.1-NVFP4", "h200_sxm", ",\"parallel\":{\"tp\":8}")};
+    for (size_t i = 0; i < sizeof large / sizeof *large; i++) assert_true(figure(large[i], "kv.capacity_tokens") > 1e5);
+    assert_true(figure(OF("openai/gpt-oss-120b", "h100_sxm", ""), "tpot_ms") ==
+                figure(OF("openai/gpt-oss-120b", "h100_sxm", ",\"dtype\":\"fp4\""), "tpot_ms"));
+#undef OF
+}
+
 static void more_load_takes_longer(void **state)
 {
     (void)state;
@@ -252,6 +276,7 @@ int main(void)
         cmocka_unit_test(tokens_take_energy),
         cmocka_unit_test(adapters_take_time_and_room),
         cmocka_unit_test(ranks_share_sequences),
+        cmocka_unit_test(checkpoints_are_served_as_they_are_stored),
         cmocka_unit_test(more_load_takes_longer),
         cmocka_unit_test(one_client_waits_for_nobody),
         cmocka_unit_test(too_much_is_said_to_be),

@@ -35,7 +35,10 @@ void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_servin
     ft__text_add(out, "\n");
     ft__ink(out, style, FT_INK_DIM);
     add_load(out, s);
-    ft__text_addf(out, "; %s, cache in %s, tp %" PRId64, ft_dtype_name(m->dtype), ft_dtype_name(m->kv_dtype), m->tp);
+    ft__text_addf(out, "; %s", ft_dtype_name(m->dtype));
+    if (m->by_module && m->arch->quantized_bits < 8 * ft_dtype_bytes(m->dtype))
+        ft__text_addf(out, ", %g-bit weights", m->arch->quantized_bits);
+    ft__text_addf(out, ", cache in %s, tp %" PRId64, ft_dtype_name(m->kv_dtype), m->tp);
     if (m->pp > 1) ft__text_addf(out, ", pp %" PRId64, m->pp);
     if (m->dp > 1) ft__text_addf(out, ", dp %" PRId64, m->dp);
     if (m->ep > 1) ft__text_addf(out, ", ep %" PRId64, m->ep);
