@@ -24,7 +24,7 @@ static int print(const cli_args *args, const ft_comparison *c)
     if (json) ft__text_add(&out, "\n");
     if (!printed) out.failed = true;
     int status = json ? cli_print(&out) : cli_show(&out, &style);
-    return status ? status : cli_picture_compared(args, c->compared, c->count);
+    return status ? status : cli_picture_compared(args, c);
 }
 
 static int fail(const cli_args *args, size_t count, ft_error *err)

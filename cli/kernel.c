@@ -51,6 +51,7 @@ static int run_points(cli_asker *j)
         }
         request = asked;
         if (!j->json) cli_say_warnings(j->gpus[i], request.warnings);
+        ft__text_add(&cases[count].warnings, request.warnings);
         cases[count].device = request.device;
         cases[count++].op = request.op;
         if (!j->json) continue;
@@ -72,6 +73,7 @@ static int run_points(cli_asker *j)
         status = j->json ? cli_print(&out) : cli_show(&out, &style);
     else
         ft__text_free(&out);
+    for (size_t i = 0; cases && i < count; i++) ft__text_free(&cases[i].warnings);
     for (size_t i = 0; scratch && i < j->gpu_count; i++) ft__scratch_free(&scratch[i]);
     free(scratch);
     free(cases);
@@ -160,15 +162,13 @@ static int sweep_gpu(cli_asker *j, const cli_sweep *sweep, size_t gpu, ft_screen
     return status;
 }
 
-/* What has no effect at any point; in JSON the answers carry it. */
-static int say_warned(const cli_asker *j, const ft_warned *warned)
+/* What has no effect at any point; in JSON the answers carry it, on a page the page. */
+static int say_warned(const cli_asker *j, const ft_warned *warned, ft_text *lines)
 {
-    ft_text lines = {0};
-    ft__warned_lines(warned, &lines);
-    if (lines.length && !lines.failed) cli_say_warnings(j->args->operands[0], lines.at);
-    int status = lines.failed ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
-    ft__text_free(&lines);
-    return status;
+    ft__warned_lines(warned, lines);
+    if (lines->failed) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (lines->length && !j->json) cli_say_warnings(j->args->operands[0], lines->at);
+    return 0;
 }
 
 static int run_sweep(cli_asker *j)
@@ -185,7 +185,8 @@ static int run_sweep(cli_asker *j)
     if (!points || !devices) status = cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < j->gpu_count && !status; i++)
         status = sweep_gpu(j, &sweep, i, points + i * sweep.count, &devices[i], &warned);
-    if (!status && !j->json) status = say_warned(j, &warned);
+    ft_text lines = {0};
+    if (!status) status = say_warned(j, &warned, &lines);
     ft__warned_free(&warned);
     if (!status && cli_picture_wanted(j->args)) {
         ft_text fixed = {0};
@@ -196,10 +197,12 @@ static int run_sweep(cli_asker *j)
                                    .devices = devices,
                                    .gpus = j->gpu_count,
                                    .count = sweep.count,
-                                   .points = points};
+                                   .points = points,
+                                   .warnings = lines.at};
         status = fixed.failed ? cli_complain(FT_E_MEMORY, "out of memory") : cli_picture_sweep(j->args, &page);
         ft__text_free(&fixed);
     }
+    ft__text_free(&lines);
     free(points);
     free(devices);
     cli_sweep_free(&sweep);

@@ -125,12 +125,12 @@ int cli_picture_steps(const cli_args *args, const char *title, const ft_step_cas
     return write_text(svg, &picture, made);
 }
 
-int cli_picture_compared(const cli_args *args, const ft_compared *c, size_t count)
+int cli_picture_compared(const cli_args *args, const ft_comparison *c)
 {
     const char *html = cli_value(args, OPT_HTML);
     ft_text page = {0};
     if (!html) return 0;
-    bool made = ft__page_compared(&page, c, count);
+    bool made = ft__page_compared(&page, c);
     return write_text(html, &page, made);
 }
 

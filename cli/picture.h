@@ -13,7 +13,7 @@ int cli_picture_serve(const cli_args *args, const ft_serving *s);
 int cli_picture_scale(const cli_args *args, const ft_scale *s);
 int cli_picture_kernel(const cli_args *args, const ft_screen_case *cases, size_t count, double quantile);
 int cli_picture_sweep(const cli_args *args, const ft_page_sweep_case *s);
-int cli_picture_compared(const cli_args *args, const ft_compared *c, size_t count);
+int cli_picture_compared(const cli_args *args, const ft_comparison *c);
 int cli_picture_largest(const cli_args *args, const ft_largest *r);
 /* Of flags alone, before anything is forecast. */
 int cli_picture_check(const cli_args *args);

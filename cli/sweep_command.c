@@ -32,7 +32,8 @@ typedef struct sweeper {
     json_t **answers; /* of every GPU, one after another */
     size_t answer_count;
     bool json, csv, all_fine;
-    ft_text fixed; /* what stays as it is */
+    ft_text fixed;    /* what stays as it is */
+    ft_text warnings; /* of the whole sweep */
 } sweeper;
 
 static void give(cli_args *args, cli_option_id option, const char *value)
@@ -187,23 +188,14 @@ static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
     return s->csv ? cli_print(&out) : cli_show(&out, &style);
 }
 
-/* What has no effect at any point, on stderr; in JSON the answers carry it. */
-static int say_warnings(const sweeper *s)
+/* What has no effect at any point, on stderr; in JSON the answers carry it, on a page the page. */
+static int say_warnings(sweeper *s)
 {
-    ft_warned warned = {.moving = cli_sweep_key(&s->sweep)};
-    ft_text lines = {0}, found = {0};
-    for (size_t i = 0; i < s->answer_count && !ft__warned_settled(&warned); i++) {
-        ft__text_empty(&lines);
-        ft__warnings_of(s->answers[i], &lines);
-        ft__warned_add(&warned, lines.length ? lines.at : "", s->sweep.x[i % s->sweep.count]);
-    }
-    ft__warned_lines(&warned, &found);
-    ft__text_drop(&lines, &found);
-    ft__warned_free(&warned);
-    if (found.length && !found.failed) cli_say_warnings(s->args->operand_count ? s->args->operands[0] : NULL, found.at);
-    int status = found.failed ? cli_complain(FT_E_MEMORY, "out of memory") : 0;
-    ft__text_free(&found);
-    return status;
+    ft__warned_over(s->answers, s->answer_count, s->sweep.x, s->sweep.count, cli_sweep_key(&s->sweep), &s->warnings);
+    if (s->warnings.failed) return cli_complain(FT_E_MEMORY, "out of memory");
+    const char *about = s->args->operand_count ? s->args->operands[0] : NULL;
+    if (s->warnings.length && !s->json) cli_say_warnings(about, s->warnings.at);
+    return 0;
 }
 
 /* What a page of serving draws beside the table; objectives as the requests have them. */
@@ -241,7 +233,8 @@ static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpu
                           .high = interval ? d->figures + 2 * d->rows : NULL,
                           .head = d->head,
                           .align = d->align,
-                          .cells = d->cells};
+                          .cells = d->cells,
+                          .warnings = s->warnings.at};
     if (s->args->command->bit != CLI_SERVE) return cli_picture_range(s->args, &page);
     double *at = calloc(3 * d->rows + 1, sizeof *at);
     if (!at) return cli_complain(FT_E_MEMORY, "out of memory");
@@ -287,12 +280,13 @@ int cli_sweep_command(const cli_args *args)
     if (!status && !s.answers) status = cli_complain(FT_E_MEMORY, "out of memory");
     if (!status) cli_sweep_fixed(&s.fixed, args, s.sweep.option);
     for (size_t i = 0; i < gpu_count && !status; i++) status = sweep_gpu(&s, gpus[i], i);
-    if (!status && !s.json) status = say_warnings(&s);
+    if (!status) status = say_warnings(&s);
     if (!status && cli_picture_wanted(args)) status = write_page(&s, gpus, gpu_count);
     forget(&s);
     free(gpus);
     free(s.point.given);
     ft__text_free(&s.fixed);
+    ft__text_free(&s.warnings);
     cli_sweep_free(&s.sweep);
     return status || s.all_fine ? status : 1;
 }

@@ -159,6 +159,7 @@ static int run_gpus(trainer *t)
         if (status) break;
         t->all_fit = t->all_fit && view.step->memory.fits;
         quantile = view.quantile;
+        ft__text_add(&cases[count].warnings, view.warnings);
         cases[count].device = *view.device;
         cases[count++].step = *view.step;
         if (a->gpu_count > 1 && count == 1 && cli_picture_wanted(a->args)) {
@@ -193,6 +194,7 @@ static int run_gpus(trainer *t)
         status = heading.failed ? cli_complain(FT_E_MEMORY, "out of memory")
                                 : cli_picture_steps(a->args, heading.at, cases, count, quantile);
     ft__text_free(&heading);
+    for (size_t i = 0; i < count; i++) ft__text_free(&cases[i].warnings);
     free(cases);
     return status;
 }

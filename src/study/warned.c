@@ -103,6 +103,21 @@ void ft__warnings_of(const json_t *answer, ft_text *out)
         if (json_is_string(line) && i < MOST_LINES) add_line(out, json_string_value(line), json_string_length(line));
 }
 
+void ft__warned_over(json_t *const *answers, size_t count, const double *x, size_t points, ft_key_id moving,
+                     ft_text *out)
+{
+    ft_warned warned = {.moving = moving};
+    ft_text lines = {0};
+    for (size_t i = 0; i < count && !ft__warned_settled(&warned); i++) {
+        ft__text_empty(&lines);
+        ft__warnings_of(answers[i], &lines);
+        ft__warned_add(&warned, text_of(&lines), x[i % points]);
+    }
+    ft__warned_lines(&warned, out);
+    ft__text_drop(&lines, out);
+    ft__warned_free(&warned);
+}
+
 static bool all_have(const ft_text *lines, size_t count, const char *line, size_t length)
 {
     for (size_t i = 0; i < count; i++)
@@ -110,24 +125,32 @@ static bool all_have(const ft_text *lines, size_t count, const char *line, size_
     return true;
 }
 
-void ft__warned_by(const ft_compared *c, size_t count, ft_text *out)
+void ft__warned_among(const char *const *names, const ft_text *lines, size_t count, ft_text *out)
 {
-    ft_text lines[FT_MOST_COMPARED] = {{0}};
     for (size_t i = 0; i < count; i++) {
-        ft__warnings_of(c[i].answer, &lines[i]);
-        ft__idle_say(c[i].idle.at, c[i].idle.count, &lines[i]);
-    }
-    for (size_t i = 0; i < count; i++) {
+        if (lines[i].failed) out->failed = true;
         for (const char *at = text_of(&lines[i]); *at;) {
             size_t n = strcspn(at, "\n");
             bool shared = all_have(lines, count, at, n);
             if (shared && i == 0) add_line(out, at, n);
             if (!shared) {
-                ft__text_addf(out, "%s%s: ", out->length > 0 ? "\n" : "", c[i].name);
+                ft__text_addf(out, "%s%s: ", out->length > 0 ? "\n" : "", names[i]);
                 ft__text_add_n(out, at, n);
             }
             at += n + (at[n] == '\n');
         }
     }
+}
+
+void ft__warned_by(const ft_compared *c, size_t count, ft_text *out)
+{
+    ft_text lines[FT_MOST_COMPARED] = {{0}};
+    const char *names[FT_MOST_COMPARED] = {0};
+    for (size_t i = 0; i < count; i++) {
+        names[i] = c[i].name;
+        ft__warnings_of(c[i].answer, &lines[i]);
+        ft__idle_say(c[i].idle.at, c[i].idle.count, &lines[i]);
+    }
+    ft__warned_among(names, lines, count, out);
     for (size_t i = 0; i < count; i++) ft__text_drop(&lines[i], out);
 }

@@ -19,8 +19,14 @@ bool ft__warned_settled(const ft_warned *w);
 void ft__warned_lines(const ft_warned *w, ft_text *out);
 void ft__warned_free(ft_warned *w);
 
+/* The same of a sweep's answers, `count` of them, GPU after GPU, each over `points` numbers `x`. */
+void ft__warned_over(json_t *const *answers, size_t count, const double *x, size_t points, ft_key_id moving,
+                     ft_text *out);
+
 /* An answer's "warnings" as lines. */
 void ft__warnings_of(const json_t *answer, ft_text *out);
-/* Of answers that are compared: lines that all of them have, the others with the name of the answer. */
+/* Of several answers, `lines` of each: those that all have, the others with the name of the answer. */
+void ft__warned_among(const char *const *names, const ft_text *lines, size_t count, ft_text *out);
+/* The same of answers that are compared. */
 void ft__warned_by(const ft_compared *c, size_t count, ft_text *out);
 #endif

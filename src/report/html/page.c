@@ -61,6 +61,24 @@ void ft__page_figure(ft_text *out, const char *class, const char *label, const c
 
 void ft__page_figures_end(ft_text *out) { ft__text_add(out, "</dl>\n"); }
 
+void ft__page_warnings(ft_text *out, const char *lines)
+{
+    if (!lines || !*lines) return;
+    ft_text line = {.cap = 65536};
+    ft__text_add(out, "<ul class=\"warn\">");
+    while (*lines) {
+        size_t n = strcspn(lines, "\n");
+        ft__markup_again(out, &line);
+        ft__text_add_n(&line, lines, n);
+        ft__text_add(out, "<li>");
+        ft__markup_text(out, line.at ? line.at : "");
+        ft__text_add(out, "</li>");
+        lines += n + (lines[n] == '\n');
+    }
+    ft__text_add(out, "</ul>\n");
+    ft__text_drop(&line, out);
+}
+
 void ft__page_details(ft_text *out, const char *summary)
 {
     ft__text_add(out, "<details>\n<summary>");

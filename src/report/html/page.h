@@ -20,6 +20,7 @@ typedef struct ft_page_sweep {
     const ft_device *devices;     /* one per GPU */
     size_t gpus, count;
     const ft_screen_point *points;
+    const char *warnings; /* of the whole range, one per line */
 } ft_page_sweep_case;
 bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s);
 
@@ -39,6 +40,7 @@ typedef struct ft_page_range {
     const char *align;                /* a letter per column: l or r */
     const char *const *cells;         /* rows of `columns` texts */
     const ft_page_loads *loads;       /* NULL: not of serving */
+    const char *warnings;             /* of the whole range, one per line */
 } ft_page_range;
 bool ft__page_loads(ft_text *out, const ft_page_range *r); /* page_load.c: its sections */
 bool ft__page_range(ft_text *out, const ft_page_range *r);
@@ -73,6 +75,8 @@ void ft__page_section_end(ft_text *out);
 void ft__page_figures(ft_text *out);
 void ft__page_figure(ft_text *out, const char *class, const char *label, const char *figure, const char *remark);
 void ft__page_figures_end(ft_text *out);
+/* What the screen says on stderr: a list of `lines`, nothing where there are none. */
+void ft__page_warnings(ft_text *out, const char *lines);
 /* Details that open on demand. */
 void ft__page_details(ft_text *out, const char *summary);
 void ft__page_details_end(ft_text *out);

@@ -280,8 +280,10 @@ static bool fill(page *p)
     return made && figures_section(p);
 }
 
-bool ft__page_compared(ft_text *out, const ft_compared *c, size_t count)
+bool ft__page_compared(ft_text *out, const ft_comparison *all)
 {
+    const ft_compared *c = all->compared;
+    size_t count = all->count;
     page *p = calloc(1, sizeof *p);
     ft_pair *pairs = calloc(count + 1, sizeof *pairs);
     bool made = p && pairs;
@@ -295,6 +297,7 @@ bool ft__page_compared(ft_text *out, const ft_compared *c, size_t count)
         for (size_t i = 0; i < count; i++) ft__text_addf(&names, "%s%s", i ? ", " : "", p->labels[i]);
         ft__page_open(out, title, names.at ? names.at : "");
         if (c[0].kind != FT_COMPARE_GRID) top_figures(p);
+        ft__page_warnings(out, all->warnings.at);
         made = fill(p);
         ft__page_close(out);
         ft__text_drop(&names, out);

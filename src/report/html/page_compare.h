@@ -6,7 +6,7 @@
 #include "report/text/largest_screen.h"
 
 /* False: out of memory. */
-bool ft__page_compared(ft_text *out, const ft_compared *c, size_t count);
+bool ft__page_compared(ft_text *out, const ft_comparison *all);
 /* Between its files. */
 typedef struct ft_compared_page {
     ft_text *out;

@@ -135,6 +135,7 @@ bool ft__page_infer(ft_text *out, const ft_infer *r)
     ft__text_drop(&t, out);
     ft__text_drop(&words, out);
     summary(out, v, r);
+    ft__page_warnings(out, v->warnings);
     drawn = ft__page_advice(out, v);
     ft__page_section(out, "step", r->generates ? "Time per output token" : "Forward pass",
                      "Bands are where the truth should lie; what does not fit is left out.");

@@ -5,6 +5,7 @@
 #include "report/html/page.h"
 #include "report/text/describe.h"
 #include "report/text/lines.h"
+#include "study/warned.h"
 
 static const char *title_of(const ft_device *d) { return d->title[0] ? d->title : d->name; }
 
@@ -82,6 +83,19 @@ static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count
     ft__page_table_close(&t);
 }
 
+static void warn(ft_text *out, const ft_screen_case *cases, size_t count)
+{
+    const char **names = calloc(count, sizeof *names);
+    ft_text *lines = calloc(count, sizeof *lines), found = {0};
+    for (size_t i = 0; names && lines && i < count; i++) names[i] = cases[i].device->name, lines[i] = cases[i].warnings;
+    if (names && lines) ft__warned_among(names, lines, count, &found);
+    ft__page_warnings(out, found.at);
+    out->failed |= !names || !lines;
+    ft__text_drop(&found, out);
+    free(names);
+    free(lines);
+}
+
 bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, double quantile)
 {
     ft_text a = {.cap = 4096}, b = {.cap = 4096};
@@ -127,6 +141,7 @@ bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, do
     ft__page_figures_end(out);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
+    warn(out, cases, count);
     ft__page_section(out, "picture", count == 1 ? "Roofline" : "GPUs side by side", "");
     bool drawn = ft__picture_kernel(out, &ft__frame_wide, cases, count) &&
                  ft__picture_kernel(out, &ft__frame_narrow, cases, count);
@@ -211,6 +226,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
     ft__page_open(out, a.at ? a.at : s->op, b.at ? b.at : "");
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
+    ft__page_warnings(out, s->warnings);
     bool flops = false, drawn = true;
     for (size_t i = 0; i < s->count; i++) flops |= s->points[i].forecast.flops > 0;
     ft__page_section(out, "time", "Time", s->gpus == 1 ? "The band is where the truth should lie." : "");

@@ -107,6 +107,7 @@ bool ft__page_largest(ft_text *out, const ft_largest *r)
         ft__page_section_end(out);
     } else {
         top_figures(out, v, r);
+        ft__page_warnings(out, v->warnings);
         ft__page_section(out, "shape", "Shape", "Between published models of the family layers follow the width.");
         shape_table(out, r);
         ft__page_section_end(out);

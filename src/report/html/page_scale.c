@@ -152,6 +152,7 @@ bool ft__page_scale(ft_text *out, const ft_scale *s)
     ft__page_open(out, a.at ? a.at : s->model, b.at ? b.at : "");
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
+    ft__page_warnings(out, s->warnings.at);
     ft__page_section(out, "curve", "Throughput over GPUs", "Bands are where the truth should lie.");
     bool drawn = ft__page_curves(out, s);
     ft__page_section_end(out);

@@ -183,6 +183,7 @@ bool ft__page_serve(ft_text *out, const ft_serving *s)
     ft__page_open_as(out, title.at ? title.at : "");
     ft__text_drop(&title, out);
     figures(out, s);
+    ft__page_warnings(out, s->warnings.at);
     ft__page_section(out, "times", "What clients see",
                      s->stable ? "" : "Requests come faster than they are served: TTFT and E2E have no mean.");
     times(out, s);

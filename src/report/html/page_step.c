@@ -135,19 +135,7 @@ static void summary(ft_text *out, const ft_step_view *v)
     if (!m->fits && m->remedy && *m->remedy) ft__text_addf(&b, "; would fit: %s", m->remedy);
     ft__page_figure(out, m->fits ? "good" : "bad", "memory per GPU", a.at, b.at);
     ft__page_figures_end(out);
-    if (v->warnings && *v->warnings) {
-        ft__text_add(out, "<ul class=\"warn\">");
-        for (const char *at = v->warnings; *at;) {
-            size_t n = strcspn(at, "\n");
-            ft__markup_again(out, &a);
-            ft__text_add_n(&a, at, n);
-            ft__text_add(out, "<li>");
-            ft__markup_text(out, a.at ? a.at : "");
-            ft__text_add(out, "</li>");
-            at += n + (at[n] == '\n');
-        }
-        ft__text_add(out, "</ul>\n");
-    }
+    ft__page_warnings(out, v->warnings);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
 }

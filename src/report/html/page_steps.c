@@ -9,6 +9,7 @@
 #include "report/text/lines.h"
 #include "report/text/step_screen.h"
 #include "report/text/step_words.h"
+#include "study/warned.h"
 
 /* -- GPUs -------------------------------------------------------------------------------------- */
 
@@ -72,6 +73,19 @@ static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
     ft__page_table_close(&t);
 }
 
+static void warn(ft_text *out, const ft_step_case *cases, size_t count)
+{
+    const char **names = calloc(count, sizeof *names);
+    ft_text *lines = calloc(count, sizeof *lines), found = {0};
+    for (size_t i = 0; names && lines && i < count; i++) names[i] = cases[i].device.name, lines[i] = cases[i].warnings;
+    if (names && lines) ft__warned_among(names, lines, count, &found);
+    ft__page_warnings(out, found.at);
+    out->failed |= !names || !lines;
+    ft__text_drop(&found, out);
+    free(names);
+    free(lines);
+}
+
 bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, size_t count, double quantile)
 {
     ft_text a = {.cap = 1024}, b = {.cap = 1024};
@@ -95,6 +109,7 @@ bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, 
     ft__page_figures_end(out);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
+    warn(out, cases, count);
     ft__page_section(out, "picture", "GPUs side by side", "By what holds the step.");
     bool drawn = ft__picture_steps(out, &ft__frame_wide, cases, count) &&
                  ft__picture_steps(out, &ft__frame_narrow, cases, count);
@@ -178,6 +193,7 @@ bool ft__page_range(ft_text *out, const ft_page_range *r)
     if (r->fixed && *r->fixed) ft__text_addf(&words, "; %s", r->fixed);
     ft__page_open(out, r->title, words.at ? words.at : "");
     ft__text_drop(&words, out);
+    ft__page_warnings(out, r->warnings);
     bool band = r->gpu_count == 1 && r->low;
     ft__page_section(out, "curve", r->heading, band ? "The band is where the truth should lie." : "");
     bool drawn = ft__picture_range(out, &ft__frame_wide, r) && ft__picture_range(out, &ft__frame_narrow, r);

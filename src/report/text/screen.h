@@ -13,6 +13,7 @@ typedef struct ft_screen_case {
     const ft_device *device;
     ft_op op;
     ft_forecast forecast;
+    ft_text warnings; /* one per line; of who made the case */
 } ft_screen_case;
 bool ft__screen_compare(ft_text *out, const ft_style *style, const ft_screen_case *cases, size_t count,
                         double quantile);

@@ -28,7 +28,8 @@ void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m);
 /* The same step on several GPUs, one row each. */
 typedef struct ft_step_case {
     ft_device device;
-    ft_step step; /* its kernels are gone */
+    ft_step step;     /* its kernels are gone */
+    ft_text warnings; /* one per line; of who made the case */
 } ft_step_case;
 bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *cases, size_t count, double quantile);
 
