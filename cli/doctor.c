@@ -4,12 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "api/answer.h"
 #include "base/json_write.h"
 #include "commands.h"
 #include "config.h"
 #include "gpu_here.h"
 #include "report/text/lines.h"
+#include "study/basis.h"
 #include "terminal.h"
 
 #ifndef FORETELL_HAS
@@ -20,88 +21,24 @@
 static const struct part {
     const char *key, *words;
 } parts[] = {{"onnx", "ONNX files"}, {"chakra", "Chakra traces"}, {"server", "foretell web"}, {"simgrid", "SimGrid"}};
-enum { PARTS = sizeof parts / sizeof *parts, KERNELS = 5 };
+enum { PARTS = sizeof parts / sizeof *parts };
 
 static bool has(int part) { return FORETELL_HAS >> part & 1; }
-
-/* One kernel of each kind, to see where its forecast comes from. */
-static const struct probe {
-    const char *name, *op;
-    struct {
-        const char *key;
-        int64_t value;
-    } sizes[8];
-} kernels[KERNELS] = {
-    {"gemm", "gemm", {{"m", 4096}, {"n", 4096}, {"k", 4096}}},
-    {"attention",
-     "attention",
-     {{"batch", 1}, {"heads", 32}, {"kv_heads", 8}, {"q_len", 2048}, {"kv_len", 2048}, {"head_dim", 128}}},
-    {"rmsnorm", "rmsnorm", {{"rows", 8192}, {"cols", 4096}}},
-    {"elementwise", "add", {{"numel", 33554432}}},
-    {"conv2d", "conv2d", {{"n", 32}, {"c", 64}, {"h", 56}, {"w", 56}, {"k", 64}, {"r", 3}, {"s", 3}, {"pad", 1}}},
-};
-
-static void add_request(ft_text *out, const struct probe *k, const char *gpu)
-{
-    ft__json_open(out);
-    ft__json_member_text(out, "task", "kernel");
-    ft__json_member_text(out, "gpu", gpu);
-    ft__json_member_text(out, "op", k->op);
-    for (int i = 0; i < 8 && k->sizes[i].key; i++) ft__json_member_whole(out, k->sizes[i].key, k->sizes[i].value);
-    ft__json_close(out);
-}
-
-typedef struct based {
-    char name[64];            /* of the GPU */
-    char source[KERNELS][16]; /* "learned", "sibling", ...; "" where it has no such kernel */
-    char kin[KERNELS][64];    /* whose measurements, of a sibling */
-    double span[KERNELS];     /* high over low */
-} based;
-
-static ft_status bases_of(const ft_context *ft, const char *gpu, based *out, ft_error *err)
-{
-    for (int k = 0; k < KERNELS; k++) {
-        ft_text ask = {0};
-        add_request(&ask, &kernels[k], gpu);
-        char *told = ask.failed ? NULL : ft_answer(ft, ask.at);
-        json_t *answer = NULL;
-        ft__text_free(&ask);
-        if (!told) return ft__no_memory(err);
-        ft_status status = ft__json_parse(told, strlen(told), "the answer", &answer, err);
-        free(told);
-        FT_TRY(status);
-        const json_t *fault = json_object_get(answer, "error");
-        const char *code = json_string_value(json_object_get(fault, "code"));
-        if (fault && (!code || strcmp(code, "unsupported") != 0)) { /* no such GPU */
-            ft__fail(err, FT_E_NAME, "%s", json_string_value(json_object_get(fault, "message")));
-            json_decref(answer);
-            return FT_E_NAME;
-        }
-        const char *source = json_string_value(json_object_get(answer, "source"));
-        const char *kin = json_string_value(json_object_get(answer, "kin"));
-        double low = json_number_value(json_object_get(answer, "low_ms"));
-        snprintf(out->source[k], sizeof out->source[k], "%s", source ? source : "");
-        snprintf(out->kin[k], sizeof out->kin[k], "%s", kin ? kin : "");
-        out->span[k] = low > 0 ? json_number_value(json_object_get(answer, "high_ms")) / low : 0;
-        json_decref(answer);
-    }
-    snprintf(out->name, sizeof out->name, "%s", gpu);
-    return FT_OK;
-}
 
 typedef struct report {
     const cli_args *args;
     cli_config config;
     ft_context *ft;
+    ft_scratch *scratch;
     cli_gpu_here here[CLI_GPUS_HERE];
     size_t here_count;
-    based *gpus; /* those named, then what stands here may be */
+    ft_basis *gpus; /* those named, then what stands here may be */
     size_t gpu_count;
 } report;
 
 /* -- screen ------------------------------------------------------------------------------------ */
 
-static void say_gpu(ft_text *out, const ft_style *style, const based *b)
+static void say_gpu(ft_text *out, const ft_style *style, const ft_basis *b)
 {
     ft_text figure = {0}, remark = {0};
     ft__text_add(out, "\n");
@@ -109,13 +46,13 @@ static void say_gpu(ft_text *out, const ft_style *style, const based *b)
     ft__text_add_plain(out, b->name);
     ft__ink_end(out, style);
     ft__text_add(out, "  where forecasts would come from\n");
-    for (int k = 0; k < KERNELS; k++) {
+    for (int k = 0; k < FT_BASIS_KERNELS; k++) {
         ft__text_clear(&figure);
         ft__text_clear(&remark);
         ft__text_add(&figure, *b->source[k] ? b->source[k] : "not supported");
         if (*b->kin[k]) ft__text_addf(&remark, "from %s; ", b->kin[k]);
         if (b->span[k] > 0) ft__text_addf(&remark, "high is %.2f times low", b->span[k]);
-        ft__line(out, style, kernels[k].name, &figure, remark.at);
+        ft__line(out, style, ft__basis_kernels[k], &figure, remark.at);
     }
     out->failed |= figure.failed || remark.failed;
     ft__text_free(&figure);
@@ -212,9 +149,9 @@ static void answer(ft_text *out, const report *r)
         ft__json_open(out);
         ft__json_member_text(out, "gpu", r->gpus[i].name);
         ft__json_member_list(out, "kernels");
-        for (int k = 0; k < KERNELS; k++) {
+        for (int k = 0; k < FT_BASIS_KERNELS; k++) {
             ft__json_open(out);
-            ft__json_member_text(out, "op", kernels[k].name);
+            ft__json_member_text(out, "op", ft__basis_kernels[k]);
             ft__json_member_text(out, "source", *r->gpus[i].source[k] ? r->gpus[i].source[k] : "none");
             if (*r->gpus[i].kin[k]) ft__json_member_text(out, "kin", r->gpus[i].kin[k]);
             if (r->gpus[i].span[k] > 0) ft__json_member_number(out, "high_over_low", r->gpus[i].span[k], 4);
@@ -233,21 +170,24 @@ static void answer(ft_text *out, const report *r)
 static int look(report *r, const char *const *named, size_t count)
 {
     ft_error err = {0};
+    ft_asking asking = {.ft = r->ft, .scratch = r->scratch};
     const char *proc = getenv("FORETELL_PROC"); /* another folder than /proc: a copy of another machine's */
     r->here_count = cli_gpus_here(proc && *proc ? proc : "/proc", r->here);
     r->gpus = calloc(count + r->here_count * CLI_GPU_ALIKE + 1, sizeof *r->gpus);
-    if (!r->gpus) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (!r->gpus || !r->scratch) return cli_complain(FT_E_MEMORY, "out of memory");
     for (size_t i = 0; i < count; i++)
-        if (bases_of(r->ft, named[i], &r->gpus[r->gpu_count++], &err) != FT_OK) return cli_fail(&err);
+        if (ft__basis_of(ft__answer_asking, &asking, named[i], &r->gpus[r->gpu_count++], &err) != FT_OK)
+            return cli_fail(&err);
     for (size_t i = 0; !count && i < r->here_count; i++)
         for (size_t k = 0; k < r->here[i].alike_count; k++)
-            if (bases_of(r->ft, r->here[i].alike[k], &r->gpus[r->gpu_count++], &err) != FT_OK) return cli_fail(&err);
+            if (ft__basis_of(ft__answer_asking, &asking, r->here[i].alike[k], &r->gpus[r->gpu_count++], &err) != FT_OK)
+                return cli_fail(&err);
     return 0;
 }
 
 int cli_doctor(const cli_args *args)
 {
-    report r = {.args = args};
+    report r = {.args = args, .scratch = calloc(1, sizeof *r.scratch)};
     ft_error err = {0};
     const char **named = NULL;
     size_t count = 0;
@@ -268,6 +208,8 @@ int cli_doctor(const cli_args *args)
         ft__text_free(&out);
     free(named);
     free(r.gpus);
+    if (r.scratch) ft__scratch_free(r.scratch);
+    free(r.scratch);
     ft_close(r.ft);
     cli_config_free(&r.config);
     return status;

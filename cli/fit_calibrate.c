@@ -1,5 +1,4 @@
 /* fit_calibrate.c: `foretell fit --calibrate`: measurements of one GPU in, a calibration out, with what it gained. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
  * Every point is the command itself, asked for JSON with the number put in, so that a sweep knows all flags and all
  * rules that the command knows, and a point says what the command alone would say.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,11 +13,8 @@
 #include "commands.h"
 #include "picture.h"
 #include "report/text/lines.h"
-#include "report/text/serve_screen.h"
 #include "report/text/step_words.h"
 #include "report/text/swept.h"
-#include "request/keys.h"
-#include "study/step_view.h"
 #include "study/warned.h"
 #include "sweep.h"
 #include "terminal.h"
@@ -134,18 +130,6 @@ static void add_name(ft_text *out, const ft_style *style, const sweeper *s, cons
     ft__add_point(out, w->x[w->count - 1], plain);
 }
 
-/* The length that a model has of itself stands in no flag; its answers know it. */
-static void add_length(sweeper *s)
-{
-    char moving[48];
-    cli_ask_key(s->sweep.option, moving);
-    const json_t *first = s->answers[0], *asked = ft__key_get(json_object_get(first, "request"), FT_KEY_ID_SEQ);
-    double tokens = json_number_value(json_object_get(first, "tokens_per_s_per_gpu"));
-    double samples = json_number_value(json_object_get(first, "samples_per_s_per_gpu"));
-    if (s->args->command->bit != CLI_TRAIN || asked || !strcmp(moving, "seq") || !(samples > 0)) return;
-    if (tokens / samples > 1.5) ft__text_addf(&s->fixed, "%sseq %.0f", s->fixed.length ? ", " : "", tokens / samples);
-}
-
 static void add_title(ft_text *out, const ft_style *style, const sweeper *s, const char *gpu)
 {
     ft_text line = {0};
@@ -173,7 +157,8 @@ static int sweep_gpu(sweeper *s, const char *gpu, size_t number)
     ft_swept swept = swept_of(s);
     json_t **answers = s->answers + number * s->sweep.count;
     for (size_t i = 0; i < s->sweep.count && !status; i++) status = ask(s, gpu, i, &answers[i]);
-    if (!status && number == 0) add_length(s);
+    double length = !status && number == 0 ? ft__swept_length(&swept, answers[0]) : 0;
+    if (length > 0) ft__text_addf(&s->fixed, "%sseq %.0f", s->fixed.length ? ", " : "", length);
     if (status || s->json) return status;
     ft_text out = {0};
     bool printed;
@@ -198,26 +183,8 @@ static int say_warnings(sweeper *s)
     return 0;
 }
 
-/* What a page of serving draws beside the table; objectives as the requests have them. */
-static ft_page_loads read_loads(const sweeper *s, size_t rows, double *at)
-{
-    static const char *const keys[] = {"ttft_ms", "tokens_per_s_per_user", "tokens_per_s_per_gpu"};
-    ft_serve_request asked;
-    ft_error none;
-    for (size_t k = 0; k < 3; k++)
-        for (size_t i = 0; i < rows; i++) at[k * rows + i] = json_number_value(json_object_get(s->answers[i], keys[k]));
-    ft_page_loads loads = {.ttft_ms = at, .per_user = at + rows, .per_gpu = at + 2 * rows};
-    if (ft__serve_request_read(json_object_get(s->answers[0], "request"), &asked, &none) == FT_OK) {
-        loads.slo_ttft_ms = asked.slo_ttft_ms;
-        loads.slo_tpot_ms = asked.slo_tpot_ms;
-    }
-    ft__serve_request_free(&asked);
-    return loads;
-}
-
 static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpus, size_t gpu_count, const char *title)
 {
-    bool interval = isfinite(d->figures[d->rows]);
     ft_page_range page = {.title = title,
                           .fixed = s->fixed.at ? s->fixed.at : "",
                           .key = s->sweep.key,
@@ -229,8 +196,8 @@ static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpu
                           .columns = d->columns,
                           .x = s->sweep.x,
                           .y = d->figures,
-                          .low = interval ? d->figures + d->rows : NULL,
-                          .high = interval ? d->figures + 2 * d->rows : NULL,
+                          .low = d->low,
+                          .high = d->high,
                           .head = d->head,
                           .align = d->align,
                           .cells = d->cells,
@@ -238,7 +205,7 @@ static int draw(const sweeper *s, const ft_swept_rows *d, const char *const *gpu
     if (s->args->command->bit != CLI_SERVE) return cli_picture_range(s->args, &page);
     double *at = calloc(3 * d->rows + 1, sizeof *at);
     if (!at) return cli_complain(FT_E_MEMORY, "out of memory");
-    ft_page_loads loads = read_loads(s, d->rows, at);
+    ft_page_loads loads = ft__loads_of(s->answers, d->rows, at);
     page.loads = &loads;
     int status = cli_picture_range(s->args, &page);
     free(at);

@@ -1,9 +1,9 @@
 /* validate.c: `foretell validate`: real against forecast, and a budget that errors may not exceed. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/answer.h"
 #include "base/file.h"
 #include "base/json_write.h"
 #include "commands.h"
@@ -11,165 +11,9 @@
 #include "paths.h"
 #include "progress.h"
 #include "report/text/accuracy_screen.h"
-#include "report/text/columns.h"
-#include "report/text/describe.h"
+#include "report/text/measured_cases.h"
+#include "study/measured.h"
 #include "terminal.h"
-#include "validate_models.h"
-
-/* -- cases ------------------------------------------------------------------------------------- */
-
-typedef struct one_case {
-    double miss; /* |log(forecast / measured)|: twice too long and twice too short are equally wrong */
-    char *text;  /* its cells, as a row of a table or as an object of JSON */
-} one_case;
-
-typedef struct cases {
-    bool json, every;
-    size_t worst, kept;
-    one_case *list; /* the worst so far, by falling miss */
-    ft_columns table;
-    ft_text objects;
-    size_t object_count;
-    bool failed;
-} cases;
-
-static const char cases_align[] = "llllrrrrrl";
-static const char *const cases_head[] = {"family",   "variant", "gpu",  "case",  "measured ms",
-                                         "forecast", "low",     "high", "error", ""};
-
-static void add_object(ft_text *out, const char *family, const char *variant, const char *gpu, const char *description,
-                       double measured_ms, const ft_forecast *f)
-{
-    const char *const words[] = {"family", family, "variant", variant, "gpu", gpu, "case", description};
-    ft__json_open(out);
-    for (int i = 0; i < 8; i += 2) ft__json_member_text(out, words[i], words[i + 1]);
-    const double times[] = {measured_ms, f->ms, f->low_ms, f->high_ms, f->ms / measured_ms - 1};
-    static const char *const names[] = {"measured_ms", "ms", "low_ms", "high_ms", "error"};
-    for (int i = 0; i < 5; i++) ft__json_member_number(out, names[i], times[i], 6);
-    ft__json_close(out);
-}
-
-static void add_cells(ft_columns *c, const char *family, const char *variant, const char *gpu, const char *description,
-                      double measured_ms, const ft_forecast *f)
-{
-    ft__cell_add(c, family);
-    ft__cell_add(c, variant);
-    ft__cell_add(c, gpu);
-    ft__cell_add(c, description);
-    ft__add_figure(ft__cell(c), measured_ms, 4);
-    ft__add_figure(ft__cell(c), f->ms, 4);
-    ft__add_figure(ft__cell(c), f->low_ms, 4);
-    ft__add_figure(ft__cell(c), f->high_ms, 4);
-    ft__text_addf(ft__cell(c), "%+.1f %%", 100 * (f->ms / measured_ms - 1));
-    ft__cell_add(c, measured_ms < f->low_ms || measured_ms > f->high_ms ? "outside" : "");
-}
-
-static void keep_worst(cases *c, double miss, char *text)
-{
-    size_t at = c->kept;
-    while (at > 0 && c->list[at - 1].miss < miss) at--;
-    if (at == c->worst) {
-        free(text);
-        return;
-    }
-    if (c->kept == c->worst) free(c->list[--c->kept].text);
-    memmove(&c->list[at + 1], &c->list[at], (c->kept - at) * sizeof *c->list);
-    c->list[at] = (one_case){miss, text};
-    c->kept++;
-}
-
-/* Cells travel through the list of the worst as one text with tabs: descriptions hold none. */
-static void add_case(cases *c, const char *family, const char *variant, const char *gpu, const char *text,
-                     double measured_ms, const ft_forecast *f)
-{
-    if (c->every && c->json) {
-        if (c->object_count++) ft__text_add(&c->objects, ",\n");
-        add_object(&c->objects, family, variant, gpu, text, measured_ms, f);
-    } else if (c->every) {
-        add_cells(&c->table, family, variant, gpu, text, measured_ms, f);
-    } else if (c->worst) {
-        double miss = fabs(log(f->ms / measured_ms));
-        if (c->kept < c->worst || miss > c->list[c->kept - 1].miss) {
-            ft_text row = {0};
-            ft_columns cells;
-            ft__columns_init(&cells, cases_align);
-            if (c->json)
-                add_object(&row, family, variant, gpu, text, measured_ms, f);
-            else
-                add_cells(&cells, family, variant, gpu, text, measured_ms, f);
-            if (!c->json) {
-                for (size_t i = 0; i < cells.text.length; i++)
-                    if (cells.text.at[i] == '\0') cells.text.at[i] = '\t';
-                ft__text_add(&row, cells.text.at ? cells.text.at : "");
-            }
-            ft__columns_free(&cells);
-            if (row.at && !row.failed)
-                keep_worst(c, miss, row.at);
-            else
-                c->failed = true;
-        }
-    }
-    c->failed = c->failed || c->objects.failed || c->table.text.failed;
-}
-
-static void each_case(void *context, const char *family, const char *variant, const ft_device *device, const ft_op *op,
-                      double measured_ms, const ft_forecast *f)
-{
-    cases *c = context;
-    ft_text description = {0};
-    ft__describe_op(&description, op);
-    add_case(c, family, variant, device->name, description.at ? description.at : "", measured_ms, f);
-    c->failed = c->failed || description.failed;
-    ft__text_free(&description);
-}
-
-/* Memory is no time: its cases count in the table of errors alone. */
-static void each_model(void *context, const char *variant, const char *gpu, const char *description, double measured,
-                       const ft_forecast *f, bool memory)
-{
-    if (!memory) add_case(context, "models", variant, gpu, description, measured, f);
-}
-
-static void add_cases(cases *c, ft_text *out, const ft_style *style)
-{
-    if (c->every && !c->json && !ft__columns_print(&c->table, out, style, 0, true)) c->failed = true;
-    if (c->every || c->kept == 0) return;
-    if (c->json) {
-        for (size_t i = 0; i < c->kept; i++) {
-            if (c->object_count++) ft__text_add(&c->objects, ",\n");
-            ft__text_add(&c->objects, c->list[i].text);
-        }
-        return;
-    }
-    for (size_t i = 0; i < c->kept; i++)
-        for (char *at = c->list[i].text; at;) {
-            char *tab = strchr(at, '\t');
-            if (tab) *tab++ = '\0';
-            ft__cell_add(&c->table, at);
-            at = tab;
-        }
-    if (!ft__columns_print(&c->table, out, style, 0, true)) c->failed = true;
-}
-
-static bool begin_cases(const cli_args *args, cases *c, size_t worst)
-{
-    memset(c, 0, sizeof *c);
-    c->json = cli_has(args, OPT_JSON);
-    c->every = cli_has(args, OPT_ROWS_TABLE);
-    c->worst = worst;
-    ft__columns_init(&c->table, cases_align);
-    for (int i = 0; i < 10; i++) ft__cell_add(&c->table, cases_head[i]);
-    c->list = calloc(worst + 1, sizeof *c->list);
-    return c->list != NULL;
-}
-
-static void end_cases(cases *c)
-{
-    for (size_t i = 0; i < c->kept; i++) free(c->list[i].text);
-    free(c->list);
-    ft__columns_free(&c->table);
-    ft__text_free(&c->objects);
-}
 
 /* -- the tables -------------------------------------------------------------------------------- */
 
@@ -187,6 +31,29 @@ typedef struct wanted {
     bool kernels, models;
 } wanted;
 
+static ft_status measure_models(const char *predictor, const char *calibration, const ft_validate_options *options,
+                                ft_accuracy_table *out, ft_error *err)
+{
+    ft_options open = {.predictor = predictor, .calibration = calibration, .quantile = options->quantile};
+    ft_context *ft = NULL;
+    size_t failed = 0;
+    ft_error reason = {0};
+    ft_asking asking = {.scratch = calloc(1, sizeof *asking.scratch)};
+    ft_status status = asking.scratch ? ft_open(&ft, &open, &reason) : ft__no_memory(&reason);
+    asking.ft = ft;
+    if (status == FT_OK)
+        status = ft__validate_models(options->data, ft__answer_asking, &asking,
+                                     options->each ? ft__measured_model : NULL, options->each_context, out, &failed,
+                                     &reason);
+    if (status != FT_OK) *err = reason;
+    if (status == FT_OK && failed && options->progress_context)
+        fprintf(stderr, "foretell: %zu measured models could not be forecast; the last: %s\n", failed, reason.message);
+    if (asking.scratch) ft__scratch_free(asking.scratch);
+    free(asking.scratch);
+    ft_close(ft);
+    return status;
+}
+
 static ft_status measure(const char *predictor, const char *calibration, ft_validate_options *options, wanted which,
                          ft_accuracy_table *out, ft_error *err)
 {
@@ -196,14 +63,7 @@ static ft_status measure(const char *predictor, const char *calibration, ft_vali
     if (status == FT_OK && which.kernels) status = ft__validate(p, options, out, err);
     ft__predictor_close(p);
     if (status != FT_OK || !which.models) return status;
-    size_t failed;
-    ft_error reason = {0};
-    status = cli_validate_models(options->data, predictor, calibration, options->quantile,
-                                 options->each ? each_model : NULL, options->each_context, out, &failed, &reason);
-    if (status != FT_OK) *err = reason;
-    if (status == FT_OK && failed && options->progress_context)
-        fprintf(stderr, "foretell: %zu measured models could not be forecast; the last: %s\n", failed, reason.message);
-    return status;
+    return measure_models(predictor, calibration, options, out, err);
 }
 
 static ft_status measure_baselines(const cli_args *args, ft_validate_options *options, wanted which, outcome *o,
@@ -245,14 +105,14 @@ static void add_complaints(ft_text *out, const ft_text *complaints)
     ft__json_close_list(out);
 }
 
-static int print_outcome(const cli_args *args, const outcome *o, cases *c, const char *budget,
+static int print_outcome(const cli_args *args, const outcome *o, ft_measured_cases *c, const char *budget,
                          const ft_text *complaints, size_t checked)
 {
     ft_text out = {0};
     ft_style style = cli_style(args);
     if (c->json) {
         ft_text unused = {0};
-        add_cases(c, &unused, &style);
+        ft__measured_print(c, &unused, &style);
         ft__json_open(&out);
         ft__json_member_flag(&out, "ok", !complaints->length);
         ft__json_key(&out, "accuracy");
@@ -272,7 +132,7 @@ static int print_outcome(const cli_args *args, const outcome *o, cases *c, const
         ft__json_close(&out);
         ft__text_add(&out, "\n");
     } else {
-        add_cases(c, &out, &style);
+        ft__measured_print(c, &out, &style);
         if (out.length) ft__text_add(&out, "\n");
         if (!ft__screen_accuracy(&out, &style, &o->table, o->beside, o->beside_count)) out.failed = true;
         if (budget && !complaints->length)
@@ -284,7 +144,7 @@ static int print_outcome(const cli_args *args, const outcome *o, cases *c, const
 
 /* -- the command ------------------------------------------------------------------------------- */
 
-static int finish(const cli_args *args, const char *folder, const outcome *o, cases *c)
+static int finish(const cli_args *args, const char *folder, const outcome *o, ft_measured_cases *c)
 {
     char room[4200];
     ft_error err = {0};
@@ -337,15 +197,16 @@ static int validate(const cli_args *args, ft_validate_options *options, wanted w
     if (!status) status = cli_data_folder(args, folder, sizeof folder);
     if (status) return status;
 
-    cases c;
+    ft_measured_cases c;
     outcome o = {0};
     cli_progress progress;
     ft_error err = {0};
-    if (!begin_cases(args, &c, (size_t)worst)) return cli_complain(FT_E_MEMORY, "out of memory");
+    if (!ft__measured_begin(&c, cli_has(args, OPT_JSON), cli_has(args, OPT_ROWS_TABLE), (size_t)worst))
+        return cli_complain(FT_E_MEMORY, "out of memory");
     options->data = folder;
     options->threads = (int)threads;
     options->held_out_only = cli_has(args, OPT_HELD_OUT);
-    options->each = c.every || worst ? each_case : NULL;
+    options->each = c.every || worst ? ft__measured_kernel : NULL;
     options->each_context = &c;
     options->progress = cli_progress_report;
     options->progress_context = &progress;
@@ -356,7 +217,7 @@ static int validate(const cli_args *args, ft_validate_options *options, wanted w
     if (measured == FT_OK && cli_has(args, OPT_BASELINES)) measured = measure_baselines(args, options, which, &o, &err);
     cli_progress_end(&progress);
     status = measured == FT_OK ? finish(args, folder, &o, &c) : cli_fail(&err);
-    end_cases(&c);
+    ft__measured_end(&c);
     ft__accuracy_free(&o.table);
     for (int i = 0; i < BASELINES; i++) ft__accuracy_free(&o.baseline[i]);
     return status;

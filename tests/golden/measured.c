@@ -6,7 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "measured_model_list.h"
+#include "study/measured_model_list.h"
 
 /* -- measured rows ----------------------------------------------------------------------------- */
 

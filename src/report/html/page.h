@@ -29,6 +29,8 @@ typedef struct ft_page_loads {
     const double *ttft_ms, *per_user, *per_gpu; /* NAN or 0: none */
     double slo_ttft_ms, slo_tpot_ms;
 } ft_page_loads;
+/* Figures of `rows` answers of serving, into three times as many at `room`; objectives as their request has them. */
+ft_page_loads ft__loads_of(json_t *const *answers, size_t rows, double *room);
 /* Any command over a range of one number, as its answers say it. Figures of GPU g are y[g * count ..]; NAN: none. */
 typedef struct ft_page_range {
     const char *title, *fixed, *key;

@@ -5,6 +5,23 @@
 #include <stdlib.h>
 
 #include "report/html/page.h"
+#include "request/serve.h"
+
+ft_page_loads ft__loads_of(json_t *const *answers, size_t rows, double *room)
+{
+    static const char *const keys[] = {"ttft_ms", "tokens_per_s_per_user", "tokens_per_s_per_gpu"};
+    ft_serve_request asked;
+    ft_error none;
+    for (size_t k = 0; k < 3; k++)
+        for (size_t i = 0; i < rows; i++) room[k * rows + i] = json_number_value(json_object_get(answers[i], keys[k]));
+    ft_page_loads loads = {.ttft_ms = room, .per_user = room + rows, .per_gpu = room + 2 * rows};
+    if (ft__serve_request_read(json_object_get(answers[0], "request"), &asked, &none) == FT_OK) {
+        loads.slo_ttft_ms = asked.slo_ttft_ms;
+        loads.slo_tpot_ms = asked.slo_tpot_ms;
+    }
+    ft__serve_request_free(&asked);
+    return loads;
+}
 
 /* The points of one GPU that have both figures. */
 static size_t pick(const ft_page_range *r, size_t gpu, const double *from, const double *to, double *x, double *y)

@@ -13,6 +13,7 @@
 #include "report/text/columns.h"
 #include "report/text/lines.h"
 #include "report/text/screen.h"
+#include "request/keys.h"
 
 enum { MOST_COLUMNS = FT_SWEPT_COLUMNS, PLOT_WIDTH = 100, PLOT_HEIGHT = 12 };
 
@@ -287,6 +288,15 @@ bool ft__csv_swept(ft_text *out, const ft_swept *sweep, const char *gpu, bool he
     return !out->failed;
 }
 
+double ft__swept_length(const ft_swept *sweep, const json_t *answer)
+{
+    const json_t *asked = ft__key_get(json_object_get(answer, "request"), FT_KEY_ID_SEQ);
+    double tokens = json_number_value(json_object_get(answer, "tokens_per_s_per_gpu"));
+    double samples = json_number_value(json_object_get(answer, "samples_per_s_per_gpu"));
+    if (strcmp(sweep->task, "train") || asked || !(samples > 0)) return 0;
+    return tokens / samples > 1.5 ? tokens / samples : 0; /* a picture is one sample */
+}
+
 /* -- as a page --------------------------------------------------------------------------------- */
 
 static double figure_at(const json_t *answer, const column *c)
@@ -351,6 +361,8 @@ bool ft__swept_rows(const ft_swept *sweep, size_t rows, json_t *const *answers, 
             if (t.failed) return false;
         }
     }
+    d->low = interval ? d->figures + d->rows : NULL;
+    d->high = interval ? d->figures + 2 * d->rows : NULL;
     return true;
 }
 

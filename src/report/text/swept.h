@@ -16,14 +16,18 @@ typedef struct ft_swept {
 bool ft__screen_swept(ft_text *out, const ft_style *style, const ft_swept *sweep, json_t *const *answers);
 bool ft__csv_swept(ft_text *out, const ft_swept *sweep, const char *gpu, bool header, json_t *const *answers);
 
+/* The length that a model has of itself, which stands in no request of a training step; 0: it was asked for. */
+double ft__swept_length(const ft_swept *sweep, const json_t *answer);
+
 enum { FT_SWEPT_COLUMNS = 15 };
 /* Rows of a page: columns that any answer fills, with their texts, and the figures of the curve. */
 typedef struct ft_swept_rows {
     const char *heading, *figure; /* of the curve: "Step", "step ms" */
     const char *head[FT_SWEPT_COLUMNS];
     char align[FT_SWEPT_COLUMNS + 1];
-    const char **cells; /* NULL where one is empty */
-    double *figures;    /* y, low and high of every row; the latter NaN where there is no interval */
+    const char **cells;       /* NULL where one is empty */
+    double *figures;          /* y, low and high of every row */
+    const double *low, *high; /* of them; NULL where there is no interval */
     size_t columns, rows;
 } ft_swept_rows;
 /* `rows` answers, GPU after GPU. False: out of memory. Free it either way. */

@@ -1,7 +1,7 @@
 /* Models that the first set of measured rows names without their config: name, config.json. Read by `foretell validate`
  * and by the golden tests. */
-#ifndef CLI_MEASURED_MODEL_LIST_H
-#define CLI_MEASURED_MODEL_LIST_H
+#ifndef FT_STUDY_MEASURED_MODEL_LIST_H
+#define FT_STUDY_MEASURED_MODEL_LIST_H
 #define MEASURED_MODEL_LIST(X) \
     X("bert_large", \
       "{\"model_type\":\"bert\",\"hidden_size\":1024,\"intermediate_size\":4096,\"num_hidden_layers\":" \

@@ -1,10 +1,10 @@
-/* validate_models.c: measured steps of whole models become requests, as a user would ask them.
+/* measured.c: measured steps of whole models become requests, as a user would ask them.
  *
  * "busy" is the sum of the kernels that a profiler saw: an eager step is asked for as "ideal", without a host. "wall"
- * is what the user waits for. "memory" is the allocator's peak. A step is host-bound where the wall is 1.6 times the
- * busy time; those stand apart, as the host's time varies far more than a kernel's.
+ * is what the user waits for. "memory" is the allocator's peak. A step is host-bound where the wall is far longer than
+ * the busy time; those stand apart, as the host's time varies far more than a kernel's.
  */
-#include "validate_models.h"
+#include "study/measured.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,14 +13,13 @@
 
 #include "base/file.h"
 #include "base/json.h"
-#include "base/json_write.h"
 #include "base/median.h"
 #include "base/unzip.h"
-#include "fit/fit.h"
-#include "measured_model_list.h"
 #include "request/keys.h"
+#include "study/measured_constants.h"
+#include "study/measured_model_list.h"
 
-static const double gib = 1073741824.0;
+static const double gib = 1 << 30;
 
 /* -- groups ------------------------------------------------------------------------------------ */
 
@@ -33,8 +32,9 @@ typedef struct group {
 } group;
 
 typedef struct models {
-    ft_context *ft;
-    cli_model_case each;
+    ft_answerer answer;
+    void *user;
+    ft_measured_case each;
     void *context;
     group groups[MOST_GROUPS];
     size_t group_count;
@@ -181,14 +181,8 @@ static ft_status ask(models *m, const json_t *row, const char *execution, json_t
     json_t *request = request_of(row, execution);
     if (!request)
         return ft__fail(err, FT_E_NAME, "the measured model \"%.60s\" has no config", text_of(row, "model", "?"));
-    ft_text text = {0};
-    ft__json_add_tree(&text, request);
-    char *reply = text.failed ? NULL : ft_answer(m->ft, text.at);
+    ft_status status = m->answer(m->user, request, answer, err);
     json_decref(request);
-    ft__text_free(&text);
-    if (!reply) return ft__no_memory(err);
-    ft_status status = ft__json_parse(reply, strlen(reply), "answer", answer, err);
-    free(reply);
     if (status != FT_OK || json_is_true(json_object_get(*answer, "ok"))) return status;
     const json_t *error = json_object_get(*answer, "error");
     status = ft__fail(err, FT_E_UNSUPPORTED, "%s: %s", text_of(row, "model", "?"), text_of(error, "message", "?"));
@@ -234,7 +228,7 @@ static ft_status one_row(models *m, const json_t *row, ft_error *err)
     }
     if (status == FT_OK && wall > 0) {
         ft_forecast f = step_of(walled);
-        snprintf(name, sizeof name, "wall %.8s%s", mode, wall > 1.6 * busy ? " host-bound" : "");
+        snprintf(name, sizeof name, "wall %.8s%s", mode, wall > FT_K_MEASURED_HOST_BOUND * busy ? " host-bound" : "");
         status = add_error(m, name, wall, &f, false, description, err);
     }
     if (status == FT_OK && peak > 0) {
@@ -287,28 +281,22 @@ static ft_status every_line(models *m, const char *path, const ft_text *text, ft
     return FT_OK;
 }
 
-ft_status cli_validate_models(const char *folder, const char *predictor, const char *calibration, double quantile,
-                              cli_model_case each, void *context, ft_accuracy_table *table, size_t *failed,
-                              ft_error *err)
+ft_status ft__validate_models(const char *folder, ft_answerer answer, void *user, ft_measured_case each, void *context,
+                              ft_accuracy_table *table, size_t *failed, ft_error *err)
 {
     char path[4200];
-    models *m = NULL;
     ft_text text = {0};
-    ft_options options = {.predictor = predictor, .calibration = calibration, .quantile = quantile};
     *failed = 0;
     snprintf(path, sizeof path, "%s/h200/models.jsonl.gz", folder);
     if (!ft__file_exists(path)) return FT_OK;
-    m = calloc(1, sizeof *m);
+    models *m = calloc(1, sizeof *m);
     if (!m) return ft__no_memory(err);
-    m->each = each;
-    m->context = context;
-    ft_status status = ft_open(&m->ft, &options, err);
-    if (status == FT_OK) status = read_all(path, &text, err);
+    *m = (models){.answer = answer, .user = user, .each = each, .context = context};
+    ft_status status = read_all(path, &text, err);
     if (status == FT_OK) status = every_line(m, path, &text, err);
     if (status == FT_OK) status = summarise(m, table, err);
     *failed = m->failed;
     for (size_t i = 0; i < m->group_count; i++) free(m->groups[i].errors);
-    ft_close(m->ft);
     ft__text_free(&text);
     free(m);
     return status;
