@@ -227,7 +227,8 @@ static ft_status attempt(void *context)
     done = ft__screen_sweep(&out, &unicode, "n", points, 3) && done;
     done = ft__csv_sweep(&out, "n", true, &device, points, 3) && done;
     ft__screen_kernel(&out, &colour, &op, &device, &points[0].forecast, 0.9);
-    ft_screen_case cases[2] = {{&device, op, points[0].forecast}, {&device, op, points[1].forecast}};
+    ft_screen_case cases[2] = {{.device = &device, .op = op, .forecast = points[0].forecast},
+                               {.device = &device, .op = op, .forecast = points[1].forecast}};
     done = ft__screen_compare(&out, &unicode, cases, 2, 0.8) && done;
     ft_status status = out.failed || !done ? FT_E_MEMORY : FT_OK;
     ft__text_free(&out);
