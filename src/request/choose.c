@@ -140,6 +140,7 @@ static json_t *pairs_of(const char *text)
             return NULL;
         }
         at += length + (at[length] == ',');
+        at += strspn(at, " ");
     }
     return object;
 }

@@ -91,6 +91,7 @@ static ft_status search_of(const char *text, json_t **out, ft_error *err)
                                "\"%s\" is said twice: several values stand between bars, as tp=4|8", key);
         if (json_object_set_new(*out, key, values_of(equals + 1, length - name - 1)) != 0) return ft__no_memory(err);
         at += length + (at[length] == ',');
+        at += strspn(at, " "); /* as people write lists */
     }
     return FT_OK;
 }

@@ -177,6 +177,7 @@ static ft_status slo_text(const char *text, ft_serve_request *out, ft_error *err
                                "\"%.*s\" is not an objective; expected ttft=500ms,tpot=30ms,e2e=20s",
                                (int)ft__utf8_cut(at, length < 60 ? length : 60), at);
         at += length + (at[length] == ',');
+        at += strspn(at, " ");
     }
     return FT_OK;
 }
