@@ -21,7 +21,7 @@ CONTEXT = {"ring": "FT_CONTEXT_RING", "ulysses": "FT_CONTEXT_ULYSSES", "gather":
 SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data")
 USUAL = {"": "FT_USUAL_FOR_NONE", "language_models": "FT_USUAL_FOR_LANGUAGE_MODELS", "others": "FT_USUAL_FOR_OTHERS"}
 HEAD = {"name", "title", "date", "like", "sources"}
-RULES = {"stack", "execution", "usual_for", "zero", "schedules", "recompute", "runs", "files", "offload", "cp_kinds", *SWITCHES}
+RULES = {"stack", "execution", "usual_for", "zero", "schedules", "recompute", "runs", "files", "files_for_decoders", "offload", "cp_kinds", *SWITCHES}
 
 
 def mask(values: list, words: dict[str, str] | None = None) -> str:
@@ -54,6 +54,8 @@ def entry(said: dict) -> str:
               f".stack = {json.dumps(said['stack']) if 'stack' in said else 'NULL'}",
               f".execution = {json.dumps(said['execution']) if 'execution' in said else 'NULL'}",
               f".runs = {json.dumps(said['runs'])}", f".files = {json.dumps(' ' + ' '.join(said['files']) + ' ')}",
+              f".files_for_decoders = {json.dumps(' ' + ' '.join(said.get('files_for_decoders', [])) + ' ')}",
+              f".like = {json.dumps(said['like']) if 'like' in said else 'NULL'}",
               f".zero = {mask(said['zero'])}", f".zero_allowed = {mask(said['zero_allowed'])}",
               f".schedules = {mask(said['schedules'], SCHEDULES)}", f".recompute = {mask(said['recompute'], RECOMPUTE)}",
               f".cp_kinds = {mask(said.get('cp_kinds', []), CONTEXT) or 0}",

@@ -19,20 +19,22 @@ typedef enum ft_usual_for { FT_USUAL_FOR_NONE, FT_USUAL_FOR_LANGUAGE_MODELS, FT_
 
 typedef struct ft_framework {
     const char *name, *title;
-    const char *stack;        /* its stack; NULL: the execution's usual one */
-    const char *execution;    /* how its kernels run; NULL: as its stack has it */
-    const char *runs;         /* what each process runs, behind python3 */
-    const char *files;        /* launch files of its own, each between blanks */
-    unsigned zero;            /* bits: what a search tries unless told otherwise */
-    unsigned zero_allowed;    /* bits: what can be asked for */
-    unsigned schedules;       /* bits of ft_schedule */
-    unsigned recompute;       /* bits of ft_recompute */
-    bool sp_with_tp;          /* norms and residuals are split over tensor ranks, always */
-    bool tp_divides_kv_heads; /* no key-value head is held twice */
-    bool cp, ep;              /* has context ranks, expert ranks */
-    unsigned cp_kinds;        /* bits of ft_context_kind: how context ranks can exchange, beyond its own way */
-    bool folds_experts;       /* experts may be whole beside tensor ranks */
-    bool only_data;           /* data ranks alone */
+    const char *stack;              /* its stack; NULL: the execution's usual one */
+    const char *execution;          /* how its kernels run; NULL: as its stack has it */
+    const char *runs;               /* what each process runs, behind python3 */
+    const char *files;              /* launch files of its own, each between blanks */
+    const char *files_for_decoders; /* of them those that start no other models */
+    const char *like;               /* whose rules it takes; NULL: all are its own */
+    unsigned zero;                  /* bits: what a search tries unless told otherwise */
+    unsigned zero_allowed;          /* bits: what can be asked for */
+    unsigned schedules;             /* bits of ft_schedule */
+    unsigned recompute;             /* bits of ft_recompute */
+    bool sp_with_tp;                /* norms and residuals are split over tensor ranks, always */
+    bool tp_divides_kv_heads;       /* no key-value head is held twice */
+    bool cp, ep;                    /* has context ranks, expert ranks */
+    unsigned cp_kinds;              /* bits of ft_context_kind: how context ranks can exchange, beyond its own way */
+    bool folds_experts;             /* experts may be whole beside tensor ranks */
+    bool only_data;                 /* data ranks alone */
     ft_usual_for usual_for;
     const ft_offload_rule *offload;
     size_t offload_count;

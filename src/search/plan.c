@@ -182,6 +182,7 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
         FT_TRY(ft__framework_find(r->framework, &s->framework, err));
     else
         FT_TRY(ft__framework_usual(ft, scratch, r->base, &s->framework, err));
+    FT_TRY(ft__framework_agrees(s->framework, r->base, err));
     json_t *base = r->base;
     bool named = ft__key_get(base, FT_KEY_ID_STACK), runs = ft__key_get(base, FT_KEY_ID_EXECUTION);
     if (!named && s->framework->stack && !ft__key_set(base, FT_KEY_ID_STACK, json_string(s->framework->stack)))

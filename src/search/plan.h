@@ -144,6 +144,8 @@ struct ft_plan {
 /* The framework of a training step that names none: that of its stack, or the usual one for such models (usual.c). */
 ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const json_t *base, const ft_framework **out,
                               ft_error *err);
+/* FT_E_RANGE: the request names the stack of another framework, whose layouts are not this one's. */
+ft_status ft__framework_agrees(const ft_framework *f, const json_t *base, ft_error *err);
 /* The best plan and nothing beside it. */
 ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,
                         ft_error *err);

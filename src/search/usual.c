@@ -23,6 +23,18 @@ const ft_framework *ft__framework_of_stack(const char *stack)
     return NULL;
 }
 
+static bool takes(const ft_framework *a, const ft_framework *b) { return a->like && !strcmp(a->like, b->name); }
+
+ft_status ft__framework_agrees(const ft_framework *f, const json_t *base, ft_error *err)
+{
+    const char *stack = json_string_value(ft__key_get(base, FT_KEY_ID_STACK));
+    const ft_framework *other = stack ? ft__framework_of_stack(stack) : NULL;
+    if (!other || other == f || takes(f, other) || takes(other, f)) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, "stack", 0, 0,
+                       "the stack \"%s\" is that of \"%s\", and layouts are asked of \"%s\": name one of them", stack,
+                       other->name, f->name);
+}
+
 ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const json_t *base, const ft_framework **out,
                               ft_error *err)
 {

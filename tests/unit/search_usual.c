@@ -93,11 +93,38 @@ static void the_usual_framework_follows_the_model_and_the_stack(void **state)
     }
 }
 
+/* A framework's layouts are not run by the software of another one; NeMo runs Megatron's. */
+static void a_framework_and_anothers_stack_are_refused(void **state)
+{
+    static const struct {
+        const char *framework, *stack;
+        bool fine;
+    } pairs[] = {{"fsdp", "megatron", false},    {"ddp", "torchtitan", false}, {"megatron", "fsdp2", false},
+                 {"megatron", "megatron", true}, {"fsdp", "fsdp", true},       {"nemo", "megatron_recipe", true},
+                 {"megatron", "nemo", true},     {"fsdp", "hf_trainer", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char keys[256];
+        snprintf(keys, sizeof keys,
+                 "{\"task\":\"plan\",\"model\":\"gpt2\",\"gpu\":\"h100_sxm\",\"gpus\":2,\"global_batch\":16,"
+                 "\"framework\":\"%s\",\"stack\":\"%s\"}",
+                 pairs[i].framework, pairs[i].stack);
+        char *text = ft_answer(ft, keys);
+        json_t *answer = text ? json_loads(text, 0, NULL) : NULL;
+        const json_t *error = json_object_get(answer, "error");
+        if (pairs[i].fine != json_is_true(json_object_get(answer, "ok"))) fail_msg("%s: %s", keys, text);
+        if (!pairs[i].fine) assert_string_equal("stack", json_string_value(json_object_get(error, "where")));
+        free(text);
+        json_decref(answer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whoever_watches_a_plan_hears_how_far_it_is),
         cmocka_unit_test(the_usual_framework_follows_the_model_and_the_stack),
+        cmocka_unit_test(a_framework_and_anothers_stack_are_refused),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

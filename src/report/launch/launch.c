@@ -16,13 +16,15 @@ const ft_launcher ft__launchers[] = {
 };
 const size_t ft__launcher_count = sizeof ft__launchers / sizeof *ft__launchers;
 
-static bool serves(const ft_launcher *l, const ft_framework *f)
+/* `files`: names, each between blanks. */
+static bool lists(const char *files, const char *name)
 {
     char word[64];
-    if (l->anybody) return true;
-    snprintf(word, sizeof word, " %s ", l->name);
-    return strstr(f->files, word) != NULL;
+    snprintf(word, sizeof word, " %.60s ", name);
+    return strstr(files, word) != NULL;
 }
+
+static bool serves(const ft_launcher *l, const ft_framework *f) { return l->anybody || lists(f->files, l->name); }
 
 ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_launcher **out, ft_error *err)
 {
@@ -47,17 +49,22 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
                       name);
 }
 
-bool ft__launches_decoder(const ft_arch *a) { return a->design == FT_DECODER_ONLY; }
+bool ft__launches(const ft_framework *f, const char *file, const ft_arch *a)
+{
+    return a->design == FT_DECODER_ONLY || !lists(f->files_for_decoders, file);
+}
 
 /* Flags of a program that trains no such model would start another one. */
-static ft_status check_model(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err)
+static ft_status check_model(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, const ft_framework *f,
+                             const char *file, ft_error *err)
 {
     ft_model_request read;
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
-    if (ft__launches_decoder(read.arch)) return FT_OK;
+    if (ft__launches(f, file, read.arch)) return FT_OK;
     return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
-                       "\"megatron\" writes flags of pretrain_gpt.py, which trains decoders, which this model is not; "
-                       "torchrun, srun and mpirun start any");
+                       "\"%s\" writes flags of %.*s, which trains decoders, which this model is not; torchrun, srun "
+                       "and mpirun start any",
+                       file, (int)strcspn(f->runs, " "), f->runs);
 }
 
 ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err)
@@ -70,7 +77,7 @@ ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_p
         FT_TRY(ft__framework_usual(ft, scratch, r->base, &f, err));
     for (size_t i = 0; i < r->emit_count; i++) {
         FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));
-        if (!strcmp(r->emit[i], "megatron")) FT_TRY(check_model(ft, scratch, r, err));
+        if (lists(f->files_for_decoders, r->emit[i])) FT_TRY(check_model(ft, scratch, r, f, r->emit[i], err));
     }
     return FT_OK;
 }

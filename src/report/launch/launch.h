@@ -29,8 +29,8 @@ ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 /* Layers whose activations leave for the host: as named, or all but two at either end. */
 int64_t ft__offloaded_layers(const ft_launch *l);
 
-/* Whether Megatron-LM's pretrain_gpt.py, whose flags are written, trains such a model. */
-bool ft__launches_decoder(const ft_arch *a);
+/* Whether what this file of the framework's starts trains such a model. */
+bool ft__launches(const ft_framework *f, const char *file, const ft_arch *a);
 
 /* Layers of every place of a pipeline in Megatron-Core's letters, where its own ways to deal do not give them
  * (pipeline_parallel_layer_layout.py): "Et*2|t*2|tL". Nothing where they do. */

@@ -40,8 +40,8 @@ static void flags_of_its_own(ft_text *out, const ft_launch *l)
     char first[32];
     ft_error ignored;
     ft_text flags = {0};
-    if (!name || !ft__launches_decoder(l->search->request.arch)) return;
     snprintf(first, sizeof first, "%.*s", (int)strcspn(f->files + 1, " "), f->files + 1);
+    if (!name || !ft__launches(f, first, l->search->request.arch)) return;
     if (ft__launcher_find(first, f, &by, &ignored) != FT_OK) return;
     by->write(&flags, l);
     const char *at = flags.at ? strchr(flags.at, '\n') : NULL; /* the program's own line is in `runs` */
