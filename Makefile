@@ -25,7 +25,7 @@ help:
 	@echo 'make wheel      the Python wheel, in dist/ (ARCH=aarch64: for that processor); make deb: packages for Debian; make dist: the sources'
 	@echo 'make fuzz       every parser under libFuzzer, ASan and UBSan for HOURS=1 in all, or RUNS=10000000 each'
 	@echo 'make coverage   lines and branches of src/ that unit, golden and command tests reach'
-	@echo 'make bench      speed and accuracy, as tables'
+	@echo 'make bench      speed and accuracy as tables; fails where a figure misses what is wanted of it'
 	@echo 'make lint       layout, static analysis, include ladder'
 	@echo 'make format     lay the sources out'
 	@echo 'make install    PREFIX=/usr/local DESTDIR='
