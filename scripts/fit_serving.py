@@ -17,6 +17,7 @@ import json
 import math
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 
@@ -75,7 +76,7 @@ def report(label: str, program: str, name: str, traits: dict, rows: list[dict]) 
         logs = sorted(abs(e) for e in errors(program, name, traits, rows, key))
         shares = sorted(abs(math.expm1(e)) for e in errors(program, name, traits, rows, key))
         if shares:
-            mean, median, spread = sum(shares) / len(shares), shares[len(shares) // 2], logs[9 * len(logs) // 10]
+            mean, median, spread = sum(shares) / len(shares), statistics.median(shares), logs[9 * len(logs) // 10]
             line = f"{label:40s} {key[:4]} n {len(shares):4d} mean {100 * mean:5.1f} % median {100 * median:5.1f} %"
             print(f"{line} nine in ten within {spread:.2f}")
 

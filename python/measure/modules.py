@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import importlib
 import json
+import statistics
 import sys
 import time
 from typing import Any
@@ -86,7 +87,7 @@ def measured(name: str, train: bool) -> dict[str, Any]:
         each[1] += e.device_time_total / 1e3
     top = [[n, c, round(ms, 4)] for n, (c, ms) in sorted(by.items(), key=lambda t: -t[1][1])[:30]]
     return {
-        "wall_ms": sorted(took)[len(took) // 2],
+        "wall_ms": statistics.median(took),
         "busy_ms": sum(e.device_time_total for e in events) / 1e3,
         "kernels": len(events),
         "peak_bytes": peak,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import statistics
 from calibrating import DTYPES, alone, family, lines, points, program, run
 
 from foretell.calibrate.cell import kind_of, shape_of
@@ -44,7 +45,7 @@ def test_rough_times_are_within_reach_of_forecasts(program: Path) -> None:
         spread = Spread(cell.name, 2, cell.dimensions)
         drawn = [r for r in (cell.draw(spread(i), i) for i in range(60)) if r]
         ratios = [roofline.ms(r) / f.ms for r, f in zip(drawn, asked.ask(drawn), strict=True) if f]
-        middle = sorted(ratios)[len(ratios) // 2]
+        middle = statistics.median(ratios)
         assert 0.2 < middle < 3.0, (cell.name, middle)
         assert all(footprint_of(r) > 0 and work_of(r)[1] > 0 for r in drawn)
     asked.close()

@@ -317,6 +317,27 @@ static void points_of_a_calibration_are_for_fits_alone(void **state)
     ft__rows_free(&fitted);
 }
 
+/* Filters are for fits alone: an autotuner's accident and a slice thinner than any real one teach nothing, and forecasts
+ * are judged by them all the same. */
+static void rows_that_no_fit_uses_are_judged(void **state)
+{
+    (void)state;
+    data_table("odd/silicon/moe/h200_sxm.csv.gz",
+               "gpu,backend,version,kernel_source,dtype,tokens,hidden_size,inter_size,topk,num_experts,moe_tp,moe_ep,"
+               "distribution,latency_ms\n"
+               "h200_sxm,trtllm,1,moe_torch_flow_cutlass,bfloat16,64,2048,768,8,128,1,1,balanced,0.2\n"
+               "h200_sxm,trtllm,1,moe_torch_flow_cutlass,bfloat16,64,2048,1536,8,128,1,1,balanced,90\n"
+               "h200_sxm,trtllm,1,moe_torch_flow_cutlass,bfloat16,64,2048,16,8,128,1,1,balanced,0.1\n");
+    ft_row_filter filter = {.to_fit = true};
+    ft_rows judged = load("odd", NULL), fitted = load("odd", &filter);
+    assert_int_equal(3, judged.count);
+    assert_true(!judged.at[0].excluded && judged.at[1].excluded && judged.at[2].excluded);
+    assert_int_equal(1, fitted.count);
+    assert_true(fitted.at[0].ms == judged.at[0].ms);
+    ft__rows_free(&judged);
+    ft__rows_free(&fitted);
+}
+
 /* Experts without a gate: their rows once more for requests that do not say so, for fits alone. */
 static void layers_without_a_gate_are_read_for_both_requests(void **state)
 {
@@ -342,6 +363,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_of_a_calibration_are_for_fits_alone),
+        cmocka_unit_test(rows_that_no_fit_uses_are_judged),
         cmocka_unit_test(layers_without_a_gate_are_read_for_both_requests),
         cmocka_unit_test(every_table_of_ours_is_read),
         cmocka_unit_test(a_missing_column_is_named),

@@ -3,6 +3,7 @@ import concurrent.futures
 import json
 import re
 import socket
+import statistics
 import time
 
 import requests as made  # requests.py beside this file
@@ -59,7 +60,7 @@ def load(s, count, clients, show):
     after = s.memory_kib()
     took.sort()
     if show:
-        print(f"# {count} requests, {clients} clients: {count / seconds:.0f} answers/s, median {1e3 * took[len(took) // 2]:.2f} ms, "
+        print(f"# {count} requests, {clients} clients: {count / seconds:.0f} answers/s, median {1e3 * statistics.median(took):.2f} ms, "
               f"p99 {1e3 * took[int(len(took) * 0.99)]:.2f} ms; the server took {1e3 * cpu / count:.2f} ms of a core per answer, {before} -> {after} KiB")
     if after > before * 1.1 + 8192:
         raise AssertionError(f"memory grew from {before} to {after} KiB over {count} requests")
