@@ -13,6 +13,7 @@
 #include "graph/operator.h"
 #include "kernel/collective.h"
 #include "kernel/kernel.h"
+#include "kernel/predictor.h"
 
 const char *ft__collective_name(ft_collective c) { return ft__collective_names[c]; }
 
@@ -20,9 +21,9 @@ const char *ft__collective_name(ft_collective c) { return ft__collective_names[c
  * few measurements for quantiles of their own and are taken to be normal. */
 static double widened(double at_90, double quantile)
 {
-    static const double q[] = {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99},
-                        z[] = {0.674, 0.842, 1.036, 1.282, 1.645, 1.960, 2.576};
-    size_t last = sizeof q / sizeof *q - 1;
+    static const double z[FT_QUANTILES] = {0.674, 0.842, 1.036, 1.282, 1.645, 1.960, 2.576};
+    const double *q = ft__quantile_levels;
+    size_t last = FT_QUANTILES - 1;
     if (quantile <= q[0]) return at_90 * z[0] / z[4] * quantile / q[0];
     for (size_t i = 1; i <= last; i++)
         if (quantile <= q[i]) {

@@ -21,7 +21,7 @@ double ft__figure_unit(const char *s, size_t *length, bool *size)
     else if (*at == 'B')
         bits = 8, at++;
     else if (*at == 'i' && at[1] == 'B')
-        bits = 8 * 1.073741824, at += 2;
+        bits = 8 * (0x1p30 / 1e9), at += 2;
     else if (*at == 'b') {
         at++;
         if (*at == 'E' || *at == 'e') { /* GbE is a kind as well: leave it to be read as a word */

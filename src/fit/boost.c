@@ -148,8 +148,8 @@ static void settle_leaves(const ft_boost_data *d, const uint8_t *leaf, const flo
 static void grow(const ft_boost_data *d, const ft_boost_options *o, const binned *b, uint32_t number,
                  const float *residual, drawn *s, cell *hist, uint8_t *leaf, ft_tree *tree)
 {
-    uint32_t row_share = o->rows >= 1 ? UINT32_MAX : (uint32_t)(o->rows * 4294967295.0);
-    uint32_t feature_share = o->features >= 1 ? UINT32_MAX : (uint32_t)(o->features * 4294967295.0);
+    uint32_t row_share = o->rows >= 1 ? UINT32_MAX : (uint32_t)(o->rows * (double)UINT32_MAX);
+    uint32_t feature_share = o->features >= 1 ? UINT32_MAX : (uint32_t)(o->features * (double)UINT32_MAX);
     bool use[FT_MAX_FEATURES];
     s->count = 0;
     for (uint32_t i = 0; i < d->count; i++) {

@@ -75,7 +75,7 @@ static void fit_one(void *context, size_t i)
     fitting *f = context;
     f->cells[i].status = ft__calibrate_cell(&f->cells[i], &f->cells[i].error);
     size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
-    tell(f, "variants", 0.02 + 0.93 * (double)done / (double)f->cell_count);
+    tell(f, "variants", (2 + 93 * ((double)done / (double)f->cell_count)) / 100);
 }
 
 /* The largest first, so that no core idles at the end; ties in the order of the points. */
@@ -273,7 +273,7 @@ static ft_status run(fitting *f, void **file, size_t *length, ft_calibration_tab
                      "too few points: no variant of any family has %d of them that are not held out; measure longer",
                      FT_CALIBRATE_LEAST);
     if (s == FT_OK) s = lay_out(f, inherited, count, "{}", &first, length, err);
-    tell(f, "judging", 0.95);
+    tell(f, "judging", (double)95 / 100);
     if (s == FT_OK) s = judge(f, first, *length, table, err);
     if (s == FT_OK) {
         describe(f, table, &meta);

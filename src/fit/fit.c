@@ -59,6 +59,12 @@ static bool cell_wanted(const ft_fit_options *o, const ft_family *family, int va
     return o->family_count == 0;
 }
 
+/* Of the whole, where one stage goes from so many to so many hundredths. */
+static double between(int from, int to, size_t done, size_t count)
+{
+    return (from + (to - from) * ((double)done / (double)count)) / 100;
+}
+
 static void tell(fitting *f, const char *stage, double done)
 {
     if (f->options->progress) f->options->progress(f->options->progress_context, stage, done);
@@ -144,7 +150,7 @@ static void world_step(void *context, size_t i)
     fitting *f = context;
     f->cells[i].status = ft__cell_fit_world(&f->cells[i], &f->cells[i].error);
     size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
-    tell(f, "constants", 0.15 * (double)done / (double)f->cell_count);
+    tell(f, "constants", between(0, 15, done, f->cell_count));
 }
 
 static void gpu_step(void *context, size_t i)
@@ -153,7 +159,7 @@ static void gpu_step(void *context, size_t i)
     job *j = &f->jobs[i];
     j->status = ft__cell_fit_gpu(j->cell, &j->cell->gpus[j->gpu], &j->error);
     size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
-    tell(f, "experts", 0.15 + 0.65 * (double)done / (double)f->job_count);
+    tell(f, "experts", between(15, 80, done, f->job_count));
 }
 
 static void kin_step(void *context, size_t i)
@@ -161,7 +167,7 @@ static void kin_step(void *context, size_t i)
     fitting *f = context;
     f->cells[i].status = ft__cell_fit_kin(&f->cells[i], f->options->cross_validate, &f->cells[i].error);
     size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
-    tell(f, "kinship", 0.8 + 0.2 * (double)done / (double)f->cell_count);
+    tell(f, "kinship", between(80, 100, done, f->cell_count));
 }
 
 static ft_status cells_status(const fitting *f, ft_error *err)

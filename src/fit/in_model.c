@@ -38,7 +38,7 @@ static void only_where(int feature, double base, ft_tree *trees)
     memset(front, 0, sizeof *front);
     for (int l = 0; l < FT_TREE_DEPTH; l++) front->threshold[l] = UINT32_MAX;
     double units = base / FT_LEAF_UNIT;
-    while (front->shift < FT_LEAF_SHIFT_MAX && fabs(units) > 127.0 * (double)(1u << front->shift)) front->shift++;
+    while (front->shift < FT_LEAF_SHIFT_MAX && fabs(units) > INT8_MAX * (double)(1u << front->shift)) front->shift++;
     front->leaf[0] = (int8_t)lrint(fmax(-127, fmin(127, units / (double)(1u << front->shift))));
     for (int t = 0; t < FT_MODEL_TREES; t++) {
         trees[t].feature[FT_TREE_DEPTH - 1] = (uint8_t)feature;

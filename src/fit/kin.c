@@ -235,7 +235,7 @@ static void guess_spreads(const ft_expert *own, double factor, double least, flo
 {
     double scale = exp((double)own->sigma_base);
     for (int q = 0; q < FT_QUANTILES; q++) {
-        double share = ft__quantile_levels[q] / 0.9;
+        double share = ft__quantile_levels[q] / ft__quantile_levels[4];
         low[q] = (float)fmax(factor * (double)own->spread_low[FT_KIN_SELF][q], least * share / scale);
         high[q] = (float)fmax(factor * (double)own->spread_high[FT_KIN_SELF][q], least * share / scale);
     }

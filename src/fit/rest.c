@@ -52,7 +52,7 @@ void ft__tree_scale(ft_tree *tree, double share)
         leaf[l] = share * ft__leaf_value(tree, l);
         if (fabs(leaf[l]) > largest) largest = fabs(leaf[l]); /* fmax here breaks GCC 12 for aarch64 */
     }
-    for (tree->shift = 0; tree->shift < FT_LEAF_SHIFT_MAX && largest > 127.0 * (double)(1u << tree->shift);)
+    for (tree->shift = 0; tree->shift < FT_LEAF_SHIFT_MAX && largest > INT8_MAX * (double)(1u << tree->shift);)
         tree->shift++;
     for (unsigned l = 0; l < FT_TREE_LEAVES; l++)
         tree->leaf[l] = (int8_t)lrint(fmax(-127, fmin(127, leaf[l] / (double)(1u << tree->shift))));

@@ -75,7 +75,7 @@ bool ft__errors_summary(const ft_errors *e, ft_accuracy *out)
     out->mean = sum / (double)n;
     out->bias = bias / (double)n;
     out->median = ft__median(error, n);
-    out->p90 = error[(size_t)(0.9 * (double)n) < n ? (size_t)(0.9 * (double)n) : n - 1];
+    out->p90 = error[9 * n / 10];
     out->inside = (double)inside / (double)n;
     free(error);
     return true;

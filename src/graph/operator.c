@@ -224,8 +224,8 @@ double ft__op_flops(const ft_op *op)
     case FT_OP_MOE: /* gate and up into 2 * inter, down back to hidden */
         return 2 * (op->u.moe.ungated ? 2 : 3) * (double)op->u.moe.tokens * (double)op->u.moe.topk *
                (double)op->u.moe.hidden * (double)op->u.moe.inter / fmax(1, (double)op->u.moe.ep);
-    case FT_OP_OPTIMIZER: return 12.0 * (double)op->u.optimizer.params;
-    case FT_OP_QUANTIZE: return 3.0 * (double)op->u.quantize.rows * (double)op->u.quantize.cols;
+    case FT_OP_OPTIMIZER: return 12 * (double)op->u.optimizer.params;
+    case FT_OP_QUANTIZE: return 3 * (double)op->u.quantize.rows * (double)op->u.quantize.cols;
     case FT_OP_COLLECTIVE: { /* a sum of n buffers, each rank its share */
         int c = op->u.collective.op;
         bool sums = c == FT_COLLECTIVE_ALL_REDUCE || c == FT_COLLECTIVE_REDUCE_SCATTER || c == FT_COLLECTIVE_REDUCE;

@@ -5,7 +5,7 @@
 
 #include "memory/resident_constants.h"
 
-#define MIB 1048576.0
+#define MIB 0x1p20
 static const double GRAIN = 512, SMALL = MIB, SMALL_SEGMENT = 2 * MIB, LARGE = 10 * MIB, LARGE_SEGMENT = 20 * MIB,
                     SEGMENT_GRAIN = 2 * MIB;
 

@@ -6,7 +6,7 @@
 #include "device/traits.h"
 #include "memory/resident_constants.h"
 
-#define MIB 1048576.0
+#define MIB 0x1p20
 
 /* The driver keeps stacks and queues for every SM and the kernels that were loaded. */
 double ft__context_bytes(const ft_device *device)

@@ -22,7 +22,7 @@ static double bytes_of(const ft_graph *g, const ft_ref *refs, int count, int at)
 static double column_sums(double rows, double cols, const ft_device *device)
 {
     if (rows / 4 < 256) return 0;
-    const double wanted = ceil(16.0 * device->sms / ceil(cols / 128)), most = ceil(rows / 4 / 16);
+    const double wanted = ceil(16 * (double)device->sms / ceil(cols / 128)), most = ceil(rows / 4 / 16);
     return 4 * 128 * cols * fmin(wanted, most);
 }
 

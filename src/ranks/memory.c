@@ -12,7 +12,7 @@
 #include "ranks/ranks.h"
 
 /* NCCL's buffers and proxies, beside the allocator, per kind of group in use. */
-static const double communicator_bytes = FT_K_MANY_COMMUNICATOR_GIB * 1073741824.0;
+static const double communicator_bytes = FT_K_MANY_COMMUNICATOR_GIB * 0x1p30;
 
 /* PyTorch's fully_shard (torch/distributed/fsdp/_fully_shard, 2.11). The root's parameters stay; of layers the one that
  * runs and the next are there, that one in the buffer of its gathering. A layer's gradients are copied into one buffer

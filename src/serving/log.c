@@ -160,7 +160,7 @@ static bool read_date(const char *text, double *ms)
     seconds[length] = '\0';
     if (!ft__number_parse(seconds, &s) || mo < 1 || mo > 12 || d < 1 || d > 31 || h > 24 || mi > 59 || s >= 61)
         return false;
-    *ms = 1e3 * (86400 * days_of(y, mo, d) + 3600.0 * h + 60.0 * mi + s);
+    *ms = 1e3 * (86400 * days_of(y, mo, d) + 3600 * (double)h + 60 * (double)mi + s);
     return true;
 }
 

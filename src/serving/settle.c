@@ -195,7 +195,7 @@ static ft_status capacity(const ft_serve_request *r, const ft_served *m, const f
                           double max_sequences, double *out, ft_error *err)
 {
     const ft_said *said = &r->said;
-    double gib = 1024.0 * 1024 * 1024, memory = ft__device_capacity(m->device);
+    double gib = 0x1p30, memory = ft__device_capacity(m->device);
     double share = ft__given(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION)
                        ? ft__real_of(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION)
                        : e->memory_share;

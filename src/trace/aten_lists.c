@@ -36,7 +36,7 @@ static lists gather(const ft_calling *c)
         if (x->numel > g.numel) g.numel = x->numel;
         if (x->tensors > g.tensors) g.tensors = x->tensors;
         g.bytes += x->numel * (x->element_bytes > 0 ? x->element_bytes : ft_dtype_bytes(g.dtype));
-        if (x->numel > 16.0 * (double)x->tensors) g.count++;
+        if (x->numel > 16 * (double)x->tensors) g.count++;
     }
     if (g.numel < 1 && c->blocks >= 1) { /* too long to be written down; a block takes 65,536 elements */
         g.numel = c->blocks * 65536;

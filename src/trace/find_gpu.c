@@ -71,7 +71,7 @@ static double figures_fit(const ft_record *r, const char *name, const ft_device 
         score += ft__k_recorded_sms.same - ft__k_recorded_sms.off * fabs(log((double)r->gpu_sms / fmax(1, d->sms)));
     if (r->gpu_memory_bytes > 0 && d->memory_gib > 0)
         score += ft__k_recorded_memory.same -
-                 ft__k_recorded_memory.off * fabs(log(r->gpu_memory_bytes / 1073741824.0 / d->memory_gib));
+                 ft__k_recorded_memory.off * fabs(log(r->gpu_memory_bytes / 0x1p30 / d->memory_gib));
     bool pcie = strstr(name, "pcie") != NULL, named_pcie = strstr(d->name, "pcie") != NULL;
     return score - (pcie != named_pcie ? FT_K_RECORDED_OTHER_BOARD : 0);
 }

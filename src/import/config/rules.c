@@ -103,7 +103,7 @@ static void two_thirds(const ft_reading *r, const json_t *rule, ft_arch *a)
     const json_t *factor = by ? ft__config_value(r->config, by) : NULL;
     int64_t step = json_is_integer(multiple) && json_integer_value(multiple) > 0 ? json_integer_value(multiple) : 256;
     double width = (double)(2 * a->ffn / 3) * (json_is_number(factor) ? json_number_value(factor) : 1);
-    if (!(width >= 1 && width < 2147483648.0)) return; /* the total is checked later */
+    if (!(width >= 1 && width < 0x1p31)) return; /* the total is checked later */
     a->ffn = ((int64_t)width + step - 1) / step * step;
 }
 

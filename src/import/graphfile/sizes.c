@@ -5,8 +5,8 @@
 #include "base/text.h"
 #include "import/graphfile/reader.h"
 
-static const double LARGEST = 1099511627776.0;        /* 2^40 */
-static const double TOGETHER = 1152921504606846976.0; /* 2^60 */
+static const double LARGEST = 0x1p40;
+static const double TOGETHER = 0x1p60;
 
 /* -- sizes ------------------------------------------------------------------------------------- */
 

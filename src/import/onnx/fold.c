@@ -32,7 +32,7 @@ static ft_onnx_number whole(int64_t i) { return (ft_onnx_number){i, (double)i}; 
 
 static ft_onnx_number real(double f)
 {
-    return (ft_onnx_number){isnan(f) ? 0 : f > 9e18 ? INT64_MAX : f < -9e18 ? INT64_MIN : (int64_t)f, f};
+    return (ft_onnx_number){isnan(f) ? 0 : f >= 0x1p63 ? INT64_MAX : f < -0x1p63 ? INT64_MIN : (int64_t)f, f};
 }
 
 static ft_onnx_number of(bool floats, double f, uint64_t i) { return floats ? real(f) : whole((int64_t)i); }

@@ -22,7 +22,7 @@ static ft_onnx_number of_whole(int64_t i) { return (ft_onnx_number){i, (double)i
 
 static ft_onnx_number of_real(double f)
 {
-    return (ft_onnx_number){isnan(f) ? 0 : f > 9e18 ? INT64_MAX : f < -9e18 ? INT64_MIN : (int64_t)f, f};
+    return (ft_onnx_number){isnan(f) ? 0 : f >= 0x1p63 ? INT64_MAX : f < -0x1p63 ? INT64_MIN : (int64_t)f, f};
 }
 
 /* IEEE 754 binary16: five bits of exponent, ten of fraction. */
