@@ -144,6 +144,17 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
     return status;
 }
 
+/* The step that the model is read with has the model's own length, requests have theirs; of a log nobody knows them yet. */
+static void warn_of_positions(const ft_serve_request *r, const ft_arch *a, ft_text *out)
+{
+    double longest = ft__real_of(&r->said, FT_KEY_ID_SERVE_ISL) + ft__real_of(&r->said, FT_KEY_ID_SERVE_OSL);
+    bool known = !ft__given(&r->said, FT_KEY_ID_REQUEST_LOG) && !ft__given(&r->said, FT_KEY_ID_LENGTHS);
+    if (!known || a->position != FT_LEARNED_POSITION || a->max_position <= 0 || longest <= (double)a->max_position)
+        return;
+    ft__text_addf(out, "requests of %.0f tokens are beyond the %lld positions that the model has embeddings for\n",
+                  longest, (long long)a->max_position);
+}
+
 ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r, ft_serving *out,
                            ft_error *err)
 {
@@ -181,7 +192,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     const char *warnings = ft__device_warnings(scratch, out->device);
     ft__text_add(&out->warnings, warnings);
     if (*warnings) ft__text_add(&out->warnings, "\n");
-    if (*read.remark) ft__text_addf(&out->warnings, "%s\n", read.remark);
+    warn_of_positions(r, read.arch, &out->warnings);
     FT_TRY(ft__settle_idle(r, &read, out, err));
     ft__idle_say(out->idle.at, out->idle.count, &out->warnings);
     if (out->idle.count > 0) ft__text_add(&out->warnings, "\n");

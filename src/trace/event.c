@@ -5,6 +5,7 @@
  * into names. */
 #include "trace/event.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,7 +99,7 @@ static int64_t whole(ft_trace_text s)
     for (i = minus; i < s.length && i < 18 && s.at[i] >= '0' && s.at[i] <= '9'; i++) n = 10 * n + (s.at[i] - '0');
     if (i == s.length && i > (size_t)minus) return minus ? -n : n;
     v = number(s);
-    return v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : 0;
+    return fabs(v) < 0x1p63 ? (int64_t)v : 0;
 }
 
 /* Microseconds to nanoseconds. Times beyond any clock are INT64_MAX: counted as a clock that jumped. */
@@ -126,7 +127,7 @@ static bool nanoseconds(ft_trace_text s, int64_t *out)
         char copy[48] = "";
         memcpy(copy, s.at, s.length < sizeof copy - 1 ? s.length : sizeof copy - 1);
         double v = strtod(copy, NULL) * 1e3;
-        *out = v >= -0x1p63 && v < 0x1p63 ? (int64_t)v : INT64_MAX;
+        *out = fabs(v) < 0x1p63 ? (int64_t)v : INT64_MAX;
         return true;
     }
     *out = minus ? -n : n;
