@@ -144,7 +144,7 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
     return status;
 }
 
-/* The step that the model is read with has the model's own length, requests have theirs; of a log nobody knows them yet. */
+/* The step that the model is read with has the model's own length, requests have theirs; of a log nobody knows them. */
 static void warn_of_positions(const ft_serve_request *r, const ft_arch *a, ft_text *out)
 {
     double longest = ft__real_of(&r->said, FT_KEY_ID_SERVE_ISL) + ft__real_of(&r->said, FT_KEY_ID_SERVE_OSL);

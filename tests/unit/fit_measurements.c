@@ -317,8 +317,8 @@ static void points_of_a_calibration_are_for_fits_alone(void **state)
     ft__rows_free(&fitted);
 }
 
-/* Filters are for fits alone: an autotuner's accident and a slice thinner than any real one teach nothing, and forecasts
- * are judged by them all the same. */
+/* Filters are for fits alone: an autotuner's accident and a slice thinner than any real one teach nothing, and
+ * forecasts are judged by them all the same. */
 static void rows_that_no_fit_uses_are_judged(void **state)
 {
     (void)state;
