@@ -19,12 +19,37 @@ def graft(*files: pathlib.Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_predictor_grafted_onto_itself_is_as_good(tmp_path: pathlib.Path) -> None:
-    """Every record moves; what it says must not change, and doing it again must change nothing at all."""
+    """What is the same in both stays; doing it again must change nothing at all."""
     once, twice = tmp_path / "once.ftp", tmp_path / "twice.ftp"
     assert graft(SHIPPED, SHIPPED, once).returncode == 0
     assert graft(once, SHIPPED, twice).returncode == 0
     assert once.read_bytes() == twice.read_bytes()
     assert once.stat().st_size == SHIPPED.stat().st_size
+
+
+def test_equal_trees_stay_and_bring_their_errors_alone(tmp_path: pathlib.Path) -> None:
+    """A family that comes out as shipped changes nothing but its record, each line where it was."""
+    loader = importlib.machinery.SourceFileLoader("graft", str(ROOT / "scripts" / "graft"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("graft", loader))
+    loader.exec_module(module)
+    data = SHIPPED.read_bytes()
+    head, body = bytearray(data[:module.HEADER.size]), data[module.HEADER.size:]
+    other = bytearray(body.replace(b'"median":0.', b'"median":9.'))
+    head[16:24] = module.checksum(bytes(other)).to_bytes(8, "little")
+    (tmp_path / "other.ftp").write_bytes(bytes(head) + other)
+    done = graft(SHIPPED, tmp_path / "other.ftp", tmp_path / "out.ftp")
+    assert done.returncode == 0 and "nothing replaced" in done.stderr
+    old, new = module.Predictor(str(SHIPPED)), module.Predictor(str(tmp_path / "out.ftp"))
+    assert new.experts == old.experts and new.leaves == old.leaves and new.tests == old.tests
+    assert new.error_lines() == [line.replace('"median":0.', '"median":9.') for line in old.error_lines()]
+    other[module.LEAVES - 1] ^= 1  # a tree of one cell: that cell moves, and is the other file's
+    head[16:24] = module.checksum(bytes(other)).to_bytes(8, "little")
+    (tmp_path / "other.ftp").write_bytes(bytes(head) + other)
+    done = graft(SHIPPED, tmp_path / "other.ftp", tmp_path / "out.ftp")
+    theirs, new = module.Predictor(str(tmp_path / "other.ftp")), module.Predictor(str(tmp_path / "out.ftp"))
+    changed = [cell for cell in {module.cell_of(e) for e in old.experts} if module.content(old, cell) != module.content(new, cell)]
+    assert done.returncode == 0 and len(changed) == 1 and "/".join(changed[0]) in done.stderr
+    assert module.content(new, changed[0]) == module.content(theirs, changed[0]) and len(new.experts) == len(old.experts)
 
 
 def test_a_damaged_file_is_refused(tmp_path: pathlib.Path) -> None:
