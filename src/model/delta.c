@@ -106,6 +106,12 @@ static ft_ref stood(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool acro
     return ft__cast(b, at, x, FT_FP32);
 }
 
+/* Which pairs of a chunk's tokens are hidden: a square of booleans, which is all that autograd keeps of filling them. */
+ft_ref ft__delta_triangle(ft_build *b, int64_t cols)
+{
+    return ft__input(b, FT_DELTA_CHUNK * FT_DELTA_CHUNK / cols, cols, 1);
+}
+
 /* A triangular system takes longer than the product of its sizes: row after row. */
 static ft_ref solved(ft_build *b, ft_ref x)
 {
@@ -134,7 +140,7 @@ static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *
     ft_ref fade = ft__pointwise(b, decay_at, "exp", ft__view(b, sums, rows, 1, false));
     ft_ref both[2] = {ft__view(b, sums, rows, 1, false), ft__view(b, sums, lanes, FT_DELTA_CHUNK, false)};
     ft_ref between = ft__pointwise_over(b, decay_at, "sub", 2, both, rows, FT_DELTA_CHUNK);
-    between = ft__pointwise(b, decay_at, "masked_fill", between);
+    between = ft__pointwise2(b, decay_at, "masked_fill", between, ft__delta_triangle(b, FT_DELTA_CHUNK));
     between = ft__pointwise(b, decay_at, "exp", between);
     ft_ref pairs = ft__matmul(b, pairs_at, k_rate, k, lanes, FT_DELTA_CHUNK, FT_DELTA_CHUNK, kd, "nt");
     pairs = ft__mul(b, pairs_at, pairs, between);

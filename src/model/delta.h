@@ -1,4 +1,4 @@
-/* What the two files of the gated delta rule share: its sizes, what it is given, and two of its steps. */
+/* What the two files of the gated delta rule share: its sizes, what it is given, and three of its steps. */
 #ifndef FT_MODEL_DELTA_H
 #define FT_MODEL_DELTA_H
 #include "model/parts.h"
@@ -19,6 +19,8 @@ typedef struct ft_delta_given {
 ft_ref ft__delta_unit(ft_build *b, ft_ref x);
 /* Raised to fp32 and stood head by head. */
 ft_ref ft__delta_raised(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
+/* A chunk's hidden pairs, or as many rows of one column. */
+ft_ref ft__delta_triangle(ft_build *b, int64_t cols);
 /* delta_channel.c: the rule written out where each channel has a decay of its own. */
 ft_ref ft__delta_by_channel(ft_maker *m, const ft_delta *d, const ft_delta_given *g);
 #endif

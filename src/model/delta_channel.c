@@ -34,7 +34,8 @@ static ft_ref by_pairs(ft_build *b, ft_ref x, ft_ref y, ft_ref between, int64_t 
     ft_ref all = ft__looped(b, ft__pointwise_over(b, at, "mul", 2, both, rows * FT_DELTA_CHUNK, width), times);
     all = ft__looped(b, ft__mul(b, at, all, between), times);
     ft_ref sum = ft__looped(b, ft__reduce(b, at, "sum", all), times);
-    return ft__looped(b, ft__pointwise(b, at, "masked_fill", ft__view(b, sum, rows, FT_DELTA_CHUNK, false)), times);
+    sum = ft__view(b, sum, rows, FT_DELTA_CHUNK, false);
+    return ft__looped(b, ft__pointwise2(b, at, "masked_fill", sum, ft__delta_triangle(b, FT_DELTA_CHUNK)), times);
 }
 
 /* transformers' chunk_kimi_delta_attention (5.17 to 5.22): the decay between two tokens of a chunk is a number for each
@@ -58,7 +59,8 @@ ft_ref ft__delta_by_channel(ft_maker *m, const ft_delta *d, const ft_delta_given
                            rows, kd, false);
     ft_ref both[2] = {sums, ft__view(b, sums, rows, kd, true)};
     ft_ref between = ft__pointwise_over(b, decay_at, "sub", 2, both, rows * FT_DELTA_CHUNK, kd);
-    between = ft__pointwise(b, decay_at, "exp", ft__pointwise(b, decay_at, "masked_fill", between));
+    between = ft__pointwise2(b, decay_at, "masked_fill", between, ft__delta_triangle(b, 1));
+    between = ft__pointwise(b, decay_at, "exp", between);
     ft_ref pairs = by_pairs(b, k_rate, k, between, rows, kd, 1);
     pairs = inverted(b, ft__pointwise(b, FT_AT(MIXER_DELTA_PAIRS), "neg", pairs), rows, lanes);
     ft_ref fade = ft__pointwise(b, decay_at, "exp", sums);
