@@ -129,6 +129,9 @@ def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
     """Tokens, and pictures where the case has them: their places come first in every sequence."""
     batch, images = case["batch"], case.get("images", 0)
     tokens = torch.randint(10, 1000, (batch, case["seq"]))
+    for name in ("image", "video", "audio"):  # the words are none that stand for something else
+        for key in (f"{name}_token_id", f"{name}_token_index"):
+            tokens[tokens == getattr(config, key, None)] = 1000
     if config.model_type == "whisper":  # half a minute of sound, whatever is said
         sound = torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions, dtype=torch.bfloat16)
         return {"input_features": sound, "decoder_input_ids": tokens}
