@@ -293,6 +293,7 @@ typedef struct ft_arch {
     int64_t out_groups, out_lora;               /* the last product in groups through a low rank: deepseek_v4 */
     int64_t streams;         /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
     bool streams_mean;       /* which are averaged before the head, not weighed: glm5_next */
+    bool streams_apart;      /* which are read and written, but not mixed with each other: hy_v4 */
     int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
     int64_t router_width;    /* the router is a network of this width: zaya; 0: one product */
     bool router_norm;        /* the router norms and scales its input: gemma4 */

@@ -7,29 +7,61 @@
 
 enum { ROUNDS = 20 };
 
+/* Rows and columns in turn over their sums, by which the matrices become doubly stochastic: each a sum, an addition of
+ * what keeps it from zero and a division, for each token by itself. One of each kind stands for all rounds. */
+static ft_ref stochastic(ft_build *b, ft_ref comb, int64_t tokens, int64_t n)
+{
+    ft_at at = FT_AT(HYPER);
+    ft_reduction down = {"sum", "sum_cols", tokens, n, n, tokens * n};
+    comb = ft__pointwise(b, at, "addu", comb);
+    for (int side = 0; side < 2; side++) {
+        int32_t first = b->status == FT_OK ? b->g->node_count : 0;
+        ft_ref sum = side ? ft__reduce_over(b, at, comb, &down) : ft__reduce(b, at, "sum", comb);
+        comb = ft__pointwise2(b, at, "div", comb, ft__pointwise(b, at, "addu", sum));
+        for (int32_t i = first; b->status == FT_OK && i < b->g->node_count; i++)
+            b->g->nodes[i].count = (float)(side ? ROUNDS : ROUNDS - 1);
+    }
+    return comb;
+}
+
 static bool one_kernel(const ft_maker *m) { return m->engine || m->stack->fused_norms; }
+
+/* What the streams' weights are made of: a product over all of them, which are normed before it, or by whose scale it
+ * is multiplied behind it. */
+static ft_ref weights_of(ft_maker *m, ft_ref streams, int64_t out)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(HYPER);
+    int64_t rank = b->lora_rank;
+    bool apart = m->arch->streams_apart && !one_kernel(m);
+    ft_ref weight = ft__parameter(b, "hyper.fn", out, m->arch->streams * m->arch->hidden);
+    ft_ref flat = ft__cast(b, at, streams, FT_FP32);
+    if (!apart && !one_kernel(m)) flat = ft__part_norm_bare(m, at, flat);
+    b->lora_rank = 0;
+    ft_ref w = ft__linear_with(b, at, flat, ft__cast(b, at, weight, FT_FP32), out, FT_NONE, FT_WHOLE);
+    b->lora_rank = rank;
+    if (!apart) return w;
+    ft_ref mean = ft__reduce(b, at, "mean", ft__pointwise(b, at, "square", flat));
+    return ft__mul(b, at, w, ft__pointwise(b, at, "rsqrt", ft__pointwise(b, at, "addu", mean)));
+}
 
 ft_hyper ft__part_hyper_collapse(ft_maker *m, ft_ref streams)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_at at = FT_AT(HYPER);
-    int64_t tokens = m->batch * m->q_len, n = a->streams, out = (2 + n) * n;
-    ft_ref weight = ft__parameter(b, "hyper.fn", out, n * a->hidden);
-    ft_ref base = ft__parameter(b, "hyper.base", 1, out), scale = ft__parameter(b, "hyper.scale", 1, 3), part[3];
-    int64_t cols[3] = {n, n, n * n}, rank = b->lora_rank;
-    b->lora_rank = 0;
-    ft_ref flat = one_kernel(m) ? ft__cast(b, at, streams, FT_FP32)
-                                : ft__part_norm_bare(m, at, ft__cast(b, at, streams, FT_FP32));
-    weight = ft__cast(b, at, weight, FT_FP32);
-    ft_ref w = ft__linear_with(b, at, flat, weight, out, FT_NONE, FT_WHOLE);
-    b->lora_rank = rank;
-    w = ft__add(b, at, ft__mul(b, at, w, ft__expand(b, scale, 1, out)), base);
-    ft__split(b, w, 3, cols, part);
-    ft_ref pre = ft__pointwise(b, at, "sigmoid", part[0]), post = ft__pointwise(b, at, "sigmoid", part[1]);
-    ft_ref comb = ft__row(b, at, "softmax", ft__view(b, part[2], tokens * n, n, false));
-    if (!one_kernel(m)) /* sums of rows and of columns in turn, and divisions by them */
-        ft__aside(b, at, "div", comb, tokens * n, n, 4, 2 * (2 * ROUNDS - 1));
+    int parts = a->streams_apart ? 2 : 3;
+    int64_t tokens = m->batch * m->q_len, n = a->streams, out = parts == 2 ? 2 * n : (2 + n) * n,
+            cols[3] = {n, n, n * n};
+    ft_ref base = ft__parameter(b, "hyper.base", 1, out), scale = ft__parameter(b, "hyper.scale", 1, parts), part[3];
+    ft__split(b, weights_of(m, streams, out), parts, cols, part);
+    for (int i = 0; i < parts; i++)
+        part[i] = ft__add(b, at, ft__mul(b, at, part[i], ft__slice(b, scale, 1, 1)), ft__slice(b, base, 1, cols[i]));
+    ft_ref pre = ft__pointwise(b, at, "addu", ft__pointwise(b, at, "sigmoid", part[0])),
+           post = ft__pointwise(b, at, "mulu", ft__pointwise(b, at, "sigmoid", part[1]));
+    ft_ref comb = FT_NONE;
+    if (!a->streams_apart) comb = ft__row(b, at, "softmax", ft__view(b, part[2], tokens * n, n, false));
+    if (!a->streams_apart && !one_kernel(m)) comb = stochastic(b, comb, tokens, n);
     ft__module(b, 2);
     ft_ref both[2] = {ft__view(b, streams, tokens * n, a->hidden, false), ft__view(b, pre, tokens * n, 1, false)};
     ft_ref weighed = ft__pointwise_over(b, at, "mul", 2, both, tokens * n, a->hidden);
@@ -44,8 +76,13 @@ ft_ref ft__part_hyper_expand(ft_maker *m, ft_ref streams, ft_ref y, const ft_hyp
     const ft_arch *a = m->arch;
     ft_at at = FT_AT(HYPER);
     int64_t tokens = m->batch * m->q_len, n = a->streams, rows = tokens * n;
-    ft_ref both[2] = {ft__view(b, mix->post, rows, 1, false), y};
+    bool apart = a->streams_apart;
+    ft_ref both[2] = {ft__view(b, mix->post, rows, 1, false), apart ? ft__cast(b, at, y, FT_FP32) : y};
     ft_ref spread = ft__pointwise_over(b, at, "mul", 2, both, rows, a->hidden);
+    if (apart) { /* added to the streams as they are, in fp32 */
+        ft_ref sum = ft__add(b, at, spread, ft__cast(b, at, ft__view(b, streams, rows, a->hidden, false), FT_FP32));
+        return ft__view(b, ft__cast(b, at, sum, b->stored), tokens, n * a->hidden, false);
+    }
     ft_ref comb = ft__cast(b, at, mix->comb, b->stored);
     ft_ref kept = ft__matmul(b, at, comb, ft__view(b, streams, rows, a->hidden, false), tokens, n, a->hidden, n, "tn");
     ft_ref out = ft__add(b, at, ft__cast(b, at, spread, b->stored), ft__view(b, kept, rows, a->hidden, false));

@@ -82,7 +82,7 @@ ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t h
     }
     int64_t part[2] = {rotary_dim, head_dim - rotary_dim};
     ft_ref turned = ft__slice(b, x, rows, part[0]), kept = ft__slice(b, x, rows, part[1]);
-    turned = rotate_half(m, at, turned, rotary_dim);
+    turned = ft__cast(b, at, rotate_half(m, at, turned, rotary_dim), low);
     ft_ref both[2] = {turned, kept};
     return ft__cat(b, at, 2, both, rows, head_dim);
 }
