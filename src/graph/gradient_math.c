@@ -108,6 +108,7 @@ void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
     /* A learned mask: its gradient is written for every batch and head, then summed to its shape. */
     const ft_ref mask = n->in_count > 3 && ft__wants(t, n->in[3]) ? n->in[3] : FT_NONE;
     ft_ref bias = FT_NONE;
+    if (n->in_count > 3 && mask == FT_NONE) ft__node_in(&back, ft__tape_saved(t, n->in[3])); /* read again */
     if (mask != FT_NONE) {
         const int64_t rows = n->op.u.attention.batch * n->op.u.attention.heads * n->op.u.attention.q_len;
         ft__node_in(&back, ft__tape_saved(t, mask));

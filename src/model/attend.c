@@ -241,7 +241,7 @@ static ft_ref merged(ft_build *b, ft_ref y, const ft_scores *s)
     return ft__contiguous(b, FT_AT(ATTN_MERGE), y);
 }
 
-/* sdpa with a mask: true and false become zero and minus infinity at every call, keys and values are repeated for
+/* sdpa with a mask: true and false become zero and minus infinity at every call, which autograd keeps; keys and values are repeated for
  * grouped queries, and the kernel computes all pairs, hidden or not. */
 static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s,
                      const ft_attention_shape *a)
@@ -256,9 +256,11 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
         k = repeated(b, k, keys, a->head_dim);
         v = repeated(b, v, keys, v_dim);
     }
+    ft_ref added = FT_NONE;
     if (!s->float_mask) {
         ft__aside(b, FT_AT(ATTN_MASK), "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
-        ft__aside(b, FT_AT(ATTN_MASK), "where", FT_NONE, a->batch * a->q_len, a->kv_len, ft_dtype_bytes(b->stored), 1);
+        added = ft__aside(b, FT_AT(ATTN_MASK), "where", FT_NONE, a->batch * a->q_len, a->kv_len,
+                          ft_dtype_bytes(b->stored), 1);
     }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
@@ -266,6 +268,7 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
         shape.library = FT_LIBRARY_XFORMERS; /* the one kernel that gives a mask's gradient */
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
     if (b->status == FT_OK && s->mask_learns) ft__node_in(&b->g->nodes[b->g->node_count - 1], s->learned_mask);
+    if (b->status == FT_OK && added != FT_NONE) ft__node_in(&b->g->nodes[b->g->node_count - 1], added); /* and kept */
     if (b->status == FT_OK && a->q_len > 1) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
     return merged(b, y, s);
 }
