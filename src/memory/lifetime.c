@@ -148,6 +148,7 @@ static void hold_operands(walk *w, int32_t block, int32_t from, int32_t to)
     for (int32_t n = from; n < to; n++) {
         const ft_node *node = &g->nodes[n];
         if (node->verb != FT_DO_MATMUL && node->verb != FT_DO_ATTENTION) continue;
+        if (ft__node_site(node) == FT_SITE_MOE_DOWN) continue; /* its result takes its operand's name */
         for (int i = 0; i < node->in_count; i++) {
             if (!valid(g, node->in[i])) continue;
             const ft_ref t = w->root[node->in[i]];
