@@ -196,6 +196,7 @@ typedef struct ft_arch {
     bool temperature;                    /* queries that are not rotated are scaled by their position: llama4 */
     double clip_qkv;                     /* bounds of queries, keys and values; 0: none (olmo, dbrx) */
     bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
+    bool scaled_head;                    /* what the head reads is scaled, not what it makes: minicpm3 */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
     bool scores_fp32, softmax_fp32, score_scale, baddbmm; /* eager attention as the implementation writes it */
     bool score_mask;    /* eager attention masks scores by a mask of its own first: gpt_neo */
@@ -205,7 +206,8 @@ typedef struct ft_arch {
     bool score_floor;   /* masked scores are raised to the format's lowest: xglm */
     bool mask_absent; /* asked for fused attention the library makes no mask, though scores are written out: rembert */
     bool no_sdpa;     /* the implementation has eager (or flash) attention alone */
-    int64_t window;   /* sliding window; 0: none */
+    bool scores_returned; /* a layer returns its probabilities, which live on while the next one runs: bloom, gptj */
+    int64_t window;       /* sliding window; 0: none */
     int64_t window_every; /* of each `window_every` layers the last one is full; 0: all alike */
     bool chunked;         /* `window` is a chunk's width: a query sees its own chunk up to itself (llama4) */
     int64_t turn_every;   /* of each `turn_every` layers the last one is not rotated; 0: all are (smollm3) */

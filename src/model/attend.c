@@ -178,6 +178,7 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     if (s->baddbmm) named[5] = raw; /* bloom: the variable of the scores stays while others are made of it */
     scores = ft__dropout(b, FT_AT(ATTN_DROPOUT), scores, s->dropout);
     mark_core(b, first);
+    m->probabilities = scores;
     if (!m->stack->fused_softmax) v = ft__contiguous(b, at, v);
     ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */

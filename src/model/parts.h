@@ -21,8 +21,9 @@ typedef struct ft_maker {
     ft_ref cos, sin;              /* rotary tables, once per forward pass */
     ft_ref per_layer;             /* what layers add of their own; FT_NONE: nothing */
     ft_shared_block shared;
-    ft_ref places; /* a table of relative places: deberta-v2 */
-    ft_ref mask;   /* additive mask; FT_NONE where the implementation passes none */
+    ft_ref places;        /* a table of relative places: deberta-v2 */
+    ft_ref probabilities; /* of the last attention that was written out */
+    ft_ref mask;          /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
 
 /* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */

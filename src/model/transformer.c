@@ -99,7 +99,7 @@ static ft_ref hyper_layer(ft_maker *m, ft_ref x, const ft_layer_kind *kind)
     return x;
 }
 
-static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
+static ft_ref halves(ft_maker *m, ft_ref x, ft_layer_kind kind)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -134,6 +134,15 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->per_layer_width > 0) x = ft__part_per_layer(m, x);
     if (a->layer_scalar) x = ft__mul(b, FT_AT(MLP_MULTIPLIER), x, ft__buffer(b, 1, 1, ft_dtype_bytes(b->stored)));
     return a->place == FT_POST_NORM ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
+}
+
+/* What attention returns beside its result stays a variable of the layer until that returns. */
+static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
+{
+    m->probabilities = FT_NONE;
+    x = halves(m, x, kind);
+    if (m->probabilities != FT_NONE) ft__part_held(m, 1, &m->probabilities);
+    return x;
 }
 
 /* Layer number `i`, counted behind the leading dense ones. */
@@ -314,7 +323,7 @@ static ft_ref returned_before(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    if (b->training || !a->no_sdpa || a->sinks || a->sink_scales || a->layers < 2) return FT_NONE;
+    if (b->training || !a->scores_returned || a->layers < 2) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_OTHER, FT_AT(ATTN_VARIABLES));
     ft_dtype low = b->stored;
     ft_ref out = ft__node_out(b, &n, m->batch * a->heads * m->q_len, m->kv_len, low, ft_dtype_bytes(low));
