@@ -47,6 +47,7 @@ typedef struct ft_tensor {
     const char *name;      /* parameters: "layers.mlp.down_proj.weight"; otherwise "". For reports */
     ft_expert_part expert; /* all experts' of a layer */
     int64_t copies;        /* parameters of a repeated block: one per iteration; otherwise 1 */
+    int64_t turns;         /* steps of a loop make it part by part, and each lets go of its own; 0, 1: it is whole */
 } ft_tensor;
 
 /* What a node is to autograd and to a compiler. The op says what it is to the GPU. */
@@ -211,6 +212,11 @@ ft_at ft__graph_site_find(const ft_graph *g, const char *name); /* NULL: none */
 
 static inline double ft__tensor_numel(const ft_tensor *t) { return (double)t->rows * (double)t->cols; }
 static inline double ft__tensor_bytes(const ft_tensor *t) { return ft__tensor_numel(t) * t->element_bytes; }
+/* What of it is there at once. */
+static inline double ft__tensor_held(const ft_tensor *t)
+{
+    return ft__tensor_bytes(t) / (t->turns > 1 ? (double)t->turns : 1);
+}
 static inline bool ft__node_runs(const ft_node *n) { return !(n->op.kind == FT_OP_OTHER && n->op.u.other.bytes <= 0); }
 static inline ft_site ft__node_site(const ft_node *n) { return n->at ? n->at->site : FT_SITE_NONE; }
 /* Part of a module: of FT_SITE_MLP are the network's products and its activation. */

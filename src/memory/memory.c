@@ -49,7 +49,7 @@ static bool measure(ft_sweep *s)
                                                   : ft__gradient_element(s->work, &g->tensors[i])) /
                     g->tensors[i].element_bytes;
         if (low) part *= (double)low[i];
-        s->size[i] = ft__allocated(ft__tensor_bytes(&g->tensors[i]) * part);
+        s->size[i] = ft__allocated(ft__tensor_held(&g->tensors[i]) * part);
         s->pool_of[i] = (uint8_t)ft__pool_class(&s->pool, s->size[i]);
     }
     return true;
@@ -84,7 +84,7 @@ static bool measure_workspaces(ft_sweep *s, const ft_device *device, double upda
         if (n->verb == FT_DO_OPTIMIZER) bytes += update;
         for (int k = 0; k < n->out_count && s->share->fsdp; k++) { /* whole, before it is scattered */
             const ft_ref t = ft__sweep_made_by(s, i, k);
-            if (t != FT_NONE && ft__sweep_apart(s, t)) bytes += ft__allocated(ft__tensor_bytes(&g->tensors[t]));
+            if (t != FT_NONE && ft__sweep_apart(s, t)) bytes += ft__allocated(ft__tensor_held(&g->tensors[t]));
         }
         if (adds_gradients(s, n)) bytes += s->size[s->lives.root[n->in[0]]];
         if (replaces(s, n) && n->out_count > 0 && n->out[0] >= 0) {

@@ -35,7 +35,7 @@ static void mix_states(uint64_t key[2], const ft_sweep *s, const ft_kept *k, con
     const int count = ft__optimizer_states(s->work, t, parts);
     for (int p = 0; p < count; p++) mix_double(key, parts[p]);
     mix_two(key, count, s->work->master_weights && t->element_bytes < 4);
-    mix_double(key, ft__tensor_bytes(t));
+    mix_double(key, ft__tensor_held(t));
     mix_double(key, s->share->optimizer[ft__is_expert(t)]);
     if (k->kept_gradients) mix_double(key, ft__waiting_gradient(s->work, s->share, t));
 }

@@ -112,6 +112,14 @@ ft_ref ft__delta_triangle(ft_build *b, int64_t cols)
     return ft__input(b, FT_DELTA_CHUNK * FT_DELTA_CHUNK / cols, cols, 1);
 }
 
+/* A node of the walk over the chunks; without gradients a step's result is gone when the next one's is made. */
+ft_ref ft__delta_step(ft_build *b, ft_ref x, int64_t times)
+{
+    x = ft__looped(b, x, times);
+    if (x != FT_NONE && b->status == FT_OK && !b->training) b->g->tensors[b->g->tensors[x].storage].turns = times;
+    return x;
+}
+
 /* A triangular system takes longer than the product of its sizes: row after row. */
 static ft_ref solved(ft_build *b, ft_ref x)
 {
@@ -152,6 +160,7 @@ static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *
         b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, v_rate, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"));
     ft_ref reads = solved(
         b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, FT_DELTA_CHUNK, kd, FT_DELTA_CHUNK, "nn"));
+    ft_ref queries = q;
     q = ft__mul(b, decay_at, q, fade);
     ft_ref since = ft__pointwise(b, decay_at, "exp",
                                  ft__pointwise2(b, decay_at, "sub", sums, ft__slice(b, sums, lanes, 1)));
@@ -164,21 +173,22 @@ static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *
     q = ft__each_step(b, q, times);
     k = ft__each_step(b, k, times);
     inside = ft__each_step(b, inside, times);
-    ft_ref known = ft__looped(b, ft__matmul(b, at, reads, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
-    ft_ref rest = ft__looped(b, ft__pointwise2(b, at, "sub", fresh, known), times);
-    ft_ref kept = ft__looped(b, ft__pointwise(b, at, "mulu", state), times);
-    ft_ref added = ft__looped(b, ft__matmul(b, at, k, rest, lanes, kd, vd, FT_DELTA_CHUNK, "tn"), times);
-    kept = ft__looped(b, ft__add(b, at, kept, added), times);
+    ft_ref known = ft__delta_step(b, ft__matmul(b, at, reads, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
+    ft_ref rest = ft__delta_step(b, ft__pointwise2(b, at, "sub", fresh, known), times);
+    ft_ref kept = ft__delta_step(b, ft__pointwise(b, at, "mulu", state), times);
+    ft_ref added = ft__delta_step(b, ft__matmul(b, at, k, rest, lanes, kd, vd, FT_DELTA_CHUNK, "tn"), times);
+    kept = ft__delta_step(b, ft__add(b, at, kept, added), times);
     /* A chunk reads the state that the one before it kept. */
-    ft_ref before =
-        ft__looped(b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, kept, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
-    ft_ref y = ft__looped(
+    ft_ref before = ft__delta_step(
+        b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, kept, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
+    ft_ref y = ft__delta_step(
         b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), inside, rest, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"),
         times);
-    y = ft__looped(b, ft__add(b, FT_AT(MIXER_DELTA_OUTPUT), before, y), times);
+    y = ft__delta_step(b, ft__add(b, FT_AT(MIXER_DELTA_OUTPUT), before, y), times);
     y = ft__looped(b, ft__copy(b, FT_AT(MIXER_DELTA_OUTPUT), y, rows, vd), times);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].assigns = true;
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * h * kd, vd, FT_FP32, kept);
+    ft__part_held(m, 7, (ft_ref[]){k_rate, v_rate, between, g->q, g->k, g->v, queries});
     y = ft__slice(b, y, d->tokens * h, vd);
     return ft__view(b, ft__cast(b, FT_AT(MIXER_DELTA_OUTPUT), y, b->stored), d->tokens, d->values, false);
 }

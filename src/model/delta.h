@@ -1,4 +1,4 @@
-/* What the two files of the gated delta rule share: its sizes, what it is given, and three of its steps. */
+/* What the two files of the gated delta rule share: its sizes, what it is given, and some of its steps. */
 #ifndef FT_MODEL_DELTA_H
 #define FT_MODEL_DELTA_H
 #include "model/parts.h"
@@ -21,6 +21,8 @@ ft_ref ft__delta_unit(ft_build *b, ft_ref x);
 ft_ref ft__delta_raised(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
 /* A chunk's hidden pairs, or as many rows of one column. */
 ft_ref ft__delta_triangle(ft_build *b, int64_t cols);
+/* The last node is one of `times` steps of a loop. */
+ft_ref ft__delta_step(ft_build *b, ft_ref x, int64_t times);
 /* delta_channel.c: the rule written out where each channel has a decay of its own. */
 ft_ref ft__delta_by_channel(ft_maker *m, const ft_delta *d, const ft_delta_given *g);
 #endif

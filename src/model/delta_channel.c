@@ -31,11 +31,11 @@ static ft_ref by_pairs(ft_build *b, ft_ref x, ft_ref y, ft_ref between, int64_t 
 {
     ft_at at = FT_AT(MIXER_DELTA_PAIRS);
     ft_ref both[2] = {x, y};
-    ft_ref all = ft__looped(b, ft__pointwise_over(b, at, "mul", 2, both, rows * FT_DELTA_CHUNK, width), times);
-    all = ft__looped(b, ft__mul(b, at, all, between), times);
-    ft_ref sum = ft__looped(b, ft__reduce(b, at, "sum", all), times);
+    ft_ref all = ft__delta_step(b, ft__pointwise_over(b, at, "mul", 2, both, rows * FT_DELTA_CHUNK, width), times);
+    all = ft__delta_step(b, ft__mul(b, at, all, between), times);
+    ft_ref sum = ft__delta_step(b, ft__reduce(b, at, "sum", all), times);
     sum = ft__view(b, sum, rows, FT_DELTA_CHUNK, false);
-    return ft__looped(b, ft__pointwise2(b, at, "masked_fill", sum, ft__delta_triangle(b, FT_DELTA_CHUNK)), times);
+    return ft__delta_step(b, ft__pointwise2(b, at, "masked_fill", sum, ft__delta_triangle(b, FT_DELTA_CHUNK)), times);
 }
 
 /* transformers' chunk_kimi_delta_attention (5.17 to 5.22): the decay between two tokens of a chunk is a number for each
@@ -76,23 +76,25 @@ ft_ref ft__delta_by_channel(ft_maker *m, const ft_delta *d, const ft_delta_given
     sums = ft__each_step(b, sums, times);
     reads = ft__each_step(b, reads, times);
     between = ft__each_step(b, between, times);
-    ft_ref seen = ft__looped(b, ft__mul(b, at, q, ft__looped(b, ft__pointwise(b, at, "exp", sums), times)), times);
-    ft_ref before = ft__looped(b, ft__matmul(b, out_at, seen, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
+    ft_ref seen = ft__delta_step(b, ft__mul(b, at, q, ft__delta_step(b, ft__pointwise(b, at, "exp", sums), times)),
+                                 times);
+    ft_ref before = ft__delta_step(b, ft__matmul(b, out_at, seen, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
     ft_ref inside = by_pairs(b, q, k, between, rows, kd, times);
-    ft_ref known = ft__looped(b, ft__matmul(b, at, reads, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
-    ft_ref rest = ft__looped(b, ft__pointwise2(b, at, "sub", fresh, known), times);
-    ft_ref y = ft__looped(b, ft__matmul(b, out_at, inside, rest, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"),
-                          times);
-    y = ft__looped(b, ft__add(b, out_at, before, y), times);
+    ft_ref known = ft__delta_step(b, ft__matmul(b, at, reads, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
+    ft_ref rest = ft__delta_step(b, ft__pointwise2(b, at, "sub", fresh, known), times);
+    ft_ref y = ft__delta_step(b, ft__matmul(b, out_at, inside, rest, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"),
+                              times);
+    y = ft__delta_step(b, ft__add(b, out_at, before, y), times);
     y = ft__looped(b, ft__copy(b, out_at, y, rows, vd), times);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].assigns = true;
-    ft_ref since = ft__looped(b, ft__pointwise2(b, at, "sub", ft__slice(b, sums, lanes, kd), sums), times);
-    since = ft__looped(b, ft__pointwise(b, at, "exp", since), times);
-    ft_ref left = ft__looped(b, ft__mul(b, at, k, since), times);
-    ft_ref kept = ft__looped(b, ft__mul(b, at, state, ft__slice(b, sums, lanes, kd)), times);
-    ft_ref added = ft__looped(b, ft__matmul(b, at, left, rest, lanes, kd, vd, FT_DELTA_CHUNK, "tn"), times);
-    kept = ft__looped(b, ft__add(b, at, kept, added), times);
+    ft_ref since = ft__delta_step(b, ft__pointwise2(b, at, "sub", ft__slice(b, sums, lanes, kd), sums), times);
+    since = ft__delta_step(b, ft__pointwise(b, at, "exp", since), times);
+    ft_ref left = ft__delta_step(b, ft__mul(b, at, k, since), times);
+    ft_ref kept = ft__delta_step(b, ft__mul(b, at, state, ft__slice(b, sums, lanes, kd)), times);
+    ft_ref added = ft__delta_step(b, ft__matmul(b, at, left, rest, lanes, kd, vd, FT_DELTA_CHUNK, "tn"), times);
+    kept = ft__delta_step(b, ft__add(b, at, kept, added), times);
     if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * h * kd, vd, FT_FP32, kept);
+    ft__part_held(m, 5, (ft_ref[]){k_rate, v_rate, g->q, g->k, g->v});
     y = ft__slice(b, y, d->tokens * h, vd);
     return ft__view(b, ft__cast(b, out_at, y, b->stored), d->tokens, d->values, false);
 }
