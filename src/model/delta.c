@@ -106,7 +106,7 @@ static ft_ref stood(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool acro
     return ft__cast(b, at, x, FT_FP32);
 }
 
-/* Which pairs of a chunk's tokens are hidden: a square of booleans, which is all that autograd keeps of filling them. */
+/* Which pairs of a chunk's tokens are hidden: a square of booleans, all that autograd keeps of filling them. */
 ft_ref ft__delta_triangle(ft_build *b, int64_t cols)
 {
     return ft__input(b, FT_DELTA_CHUNK * FT_DELTA_CHUNK / cols, cols, 1);

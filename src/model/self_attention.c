@@ -87,6 +87,7 @@ static ft_ref tempered(ft_maker *m, ft_ref q)
 static ft_ref clipped(ft_maker *m, ft_ref x)
 {
     if (m->arch->clip_qkv <= 0) return x;
+    if (m->arch->fused_qkv) return ft__pointwise(&m->b, FT_AT(ATTN_CLIP), "clamp", x); /* dbrx: of all three at once */
     return ft__pointwise_in_place(&m->b, FT_AT(ATTN_CLIP), "clamp", x, FT_NONE);
 }
 

@@ -377,6 +377,7 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
     if (o->has_outer) {
         FT_TRY(ft__architecture_vision(&o->outer, r, a));
         FT_TRY(ft__architecture_when(&o->outer, r, a));
+        if (o->outer.type.finish) FT_TRY(o->outer.type.finish(r, a));
     }
     FT_TRY(ft__config_quantized(r, a));
     return FT_OK;

@@ -36,7 +36,9 @@
     X(hrm)             \
     X(quadrupled)      \
     X(cross_at_rest)   \
-    X(moshi)
+    X(moshi)           \
+    X(fast_vlm)        \
+    X(second_tower)
 
 typedef ft_status ft_config_finish(const ft_reading *r, ft_arch *a);
 #define X(name) ft_config_finish ft__finish_##name;

@@ -138,3 +138,23 @@ ft_status ft__finish_mamba2(const ft_reading *r, ft_arch *a)
     a->ffn = a->heads * a->head_dim; /* the inner width */
     return FT_OK;
 }
+
+/* The projector behind FastViT-MCI3, whose width is the language model's: two products. What the file says beside it is
+ * the tower. */
+ft_status ft__finish_fast_vlm(const ft_reading *r, ft_arch *a)
+{
+    const double seen = 3072, hidden = (double)a->hidden;
+    (void)r;
+    a->beside += hidden * (seen + 1) + hidden * (hidden + 1);
+    return FT_OK;
+}
+
+/* As many parameters again as the tower of pictures has: CLIP's, with a class, positions and norms at both ends. */
+ft_status ft__finish_second_tower(const ft_reading *r, ft_arch *a)
+{
+    const double h = (double)a->tower_hidden, f = (double)a->tower_ffn, p = (double)a->tower_patch;
+    const double side = (double)(a->tower_patch > 0 ? a->tower_size / a->tower_patch : 0);
+    (void)r;
+    a->beside += (double)a->tower_layers * (4 * h * h + 2 * h * f + 9 * h + f) + (3 * p * p + side * side + 6) * h;
+    return FT_OK;
+}
