@@ -57,6 +57,19 @@ double ft__manner_effort(unsigned manner, double each, const ft_op *op)
     return effort;
 }
 
+bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out)
+{
+    if (!(manner & FT_MANNER_UNEVEN) || op->kind != FT_OP_GEMM || op->u.gemm.b < 2) return false;
+    *out = *op;
+    out->u.gemm.b = 1;
+    out->name = "linear";
+    if ((double)op->u.gemm.k == each && (double)op->u.gemm.m != each) /* of weights' gradients the rows are summed */
+        out->u.gemm.k *= op->u.gemm.b;
+    else
+        out->u.gemm.m *= op->u.gemm.b;
+    return true;
+}
+
 double ft__manner_traffic(unsigned manner)
 {
     return manner & FT_MANNER_MASK          ? FT_K_MANNER_MASK_TRAFFIC

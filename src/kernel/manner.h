@@ -5,6 +5,9 @@
 
 /* Its time over the operator's own. `each` as the node has it. */
 double ft__manner_effort(unsigned manner, double each, const ft_op *op);
+/* Rows that are dealt to several matrices, as one product of as much arithmetic: a grouped kernel is no faster than
+ * that, whatever batched products of equal matrices do by themselves. False: the operator is none of those. */
+bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out);
 /* What it moves over what the operator says. */
 double ft__manner_traffic(unsigned manner);
 #endif

@@ -269,7 +269,9 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
         shape.library = FT_LIBRARY_XFORMERS; /* the one kernel that gives a mask's gradient */
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
     if (b->status == FT_OK && s->mask_learns) ft__node_in(&b->g->nodes[b->g->node_count - 1], s->learned_mask);
-    if (b->status == FT_OK && added != FT_NONE) ft__node_in(&b->g->nodes[b->g->node_count - 1], added); /* and kept */
+    ft_execution how = m->work->execution; /* a compiler makes what is added of the mask again */
+    if (b->status == FT_OK && added != FT_NONE && how != FT_RUN_COMPILE && how != FT_RUN_CUDA_GRAPH)
+        ft__node_in(&b->g->nodes[b->g->node_count - 1], added);
     if (b->status == FT_OK && a->q_len > 1) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
     return merged(b, y, s);
 }

@@ -84,6 +84,11 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     k->block = b;
     k->times = times;
     k->forecast = *found;
+    ft_op joined;
+    if (ft__manner_joined(n->manner, n->each, &op, &joined)) {
+        FT_TRY(ft__memo_find(t->memo, t->predictor, t->device, &joined, t->quantile, &found, err));
+        if (found->ms > k->forecast.ms) k->forecast = *found;
+    }
     /* Factors are floats, the node's own and those of its manner. */
     const float traffic = n->traffic * (float)ft__manner_traffic(n->manner),
                 effort = n->effort * (float)ft__manner_effort(n->manner, n->each, &op);
