@@ -282,6 +282,21 @@ static void mask_by_input(ft_maker *m, ft_ref x, bool windowed, ft_scores *s)
     }
 }
 
+/* Keys and values are taken out by an index and copied for every head before anything else is done with them, queries
+ * as well (falcon-40b): from here on there are as many of each. */
+static void spread_keys(ft_maker *m, projected *p)
+{
+    ft_build *b = &m->b;
+    ft_at at = FT_AT(ATTN_REPEAT_KV);
+    int64_t tokens = m->batch * m->q_len, wide = m->arch->heads * m->arch->head_dim;
+    for (int i = 0; i < 2; i++) ft__aside(b, at, "copy", FT_NONE, tokens, m->arch->kv_heads * m->arch->head_dim, 2, 1);
+    p->q = ft__copy(b, at, p->q, tokens, wide);
+    p->k = ft__copy(b, at, p->k, tokens, wide);
+    p->v = ft__copy(b, at, p->v, tokens, wide);
+}
+
+static ft_ref attended(ft_maker *m, ft_ref x, projected p, bool windowed, bool rotated);
+
 ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated, unsigned manner)
 {
     ft_build *b = &m->b;
@@ -296,6 +311,20 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
         project_together(m, x, &p);
     else
         project_apart(m, x, own_values, &p);
+    if (!a->keys_spread || m->engine) return attended(m, x, p, windowed, rotated);
+    spread_keys(m, &p);
+    ft_arch alike = *a;
+    alike.kv_heads = a->heads;
+    m->arch = &alike;
+    ft_ref y = attended(m, x, p, windowed, rotated);
+    m->arch = a;
+    return y;
+}
+
+static ft_ref attended(ft_maker *m, ft_ref x, projected p, bool windowed, bool rotated)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
     rotated = rotated && a->position == FT_ROTARY;
     place(m, rotated, &p);
     int64_t sparse = a->index_topk > 0 ? ft__part_indexer(m, x, x) : 0;
@@ -304,7 +333,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
     if (outgrown) m->kv_len = a->window;
     ft_scores s = scores_of(m, windowed);
     s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC) ||
-                     (a->picture_masked && m->work->images > 0 && m->q_len > 1);
+                     ((a->keys_spread || (a->picture_masked && m->work->images > 0)) && m->q_len > 1);
     if (a->v_dim > 0) s.shape.v_dim = a->v_dim;
     if (sparse > 0 && sparse < m->kv_len) ft__see_best(m, &s, sparse);
     if (p.own_keys) {

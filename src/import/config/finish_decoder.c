@@ -18,7 +18,7 @@ ft_status ft__finish_falcon(const ft_reading *r, ft_arch *a)
         FT_TRY(ft__json_whole(r->config, "num_ln_in_parallel_attn", FT_OPTIONAL, 1, 2, &norms, r->where, r->err));
     if (!norms) norms = newer ? 2 : 1;
     if (!newer) a->kv_heads = one ? 1 : a->heads;
-    if (newer) a->parallel = true;
+    if (newer) a->parallel = a->keys_spread = true;
     a->shared_norm = a->parallel && norms == 1;
     a->position = alibi ? FT_ALIBI : FT_ROTARY;
     return FT_OK;
