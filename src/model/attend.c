@@ -47,6 +47,7 @@ static ft_ref biased(ft_maker *m, ft_ref scores, const ft_attention_shape *a)
 static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a)
 {
     ft_build *b = &m->b;
+    ft_ref named = scores;
     int64_t rows = a->batch * a->heads * a->q_len;
     ft_ref sink = ft__expand(b, ft__parameter(b, "attn.sinks", 1, a->heads), rows, 1), both[2] = {scores, sink};
     scores = ft__cat(b, FT_AT(ATTN_SINKS), 2, both, rows, a->kv_len + 1);
@@ -57,9 +58,11 @@ static ft_ref with_sinks(ft_maker *m, ft_ref scores, const ft_attention_shape *a
     max.op = ft__row_kernel("argmax", FT_PASS_FWD, rows, t.cols, t.dtype);
     ft__emit(b, &max);
     scores = ft__pointwise2(b, FT_AT(ATTN_SINKS), "sub", scores, most);
+    ft_ref less = scores;
     scores = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
     /* A warp holds a row padded to a power of two: one column more than that is twice the registers. */
     if (b->status == FT_OK && a->kv_len <= 1024) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ONE_OVER;
+    if (m->arch->sinks_apart) ft__part_held(m, 2, (ft_ref[]){named, less});
     return ft__slice(b, scores, rows, a->kv_len);
 }
 
