@@ -42,8 +42,11 @@ static const ft_gradient gradients[] = {
     {"dropout", "mulu:gm", NULL, NULL}, /* masked_scale: gradient and mask in */
     {"masked_fill", "copy:g masked_fill!:1w", NULL, NULL},
     {"where", "where:gw", NULL, "where:gw"}, /* x, the condition, the other choice */
-    {"maximum", "compare:xw where:g1", "compare:xw where:g1", NULL},
-    {"minimum", "compare:xw where:g1", "compare:xw where:g1", NULL},
+    /* half of it where both are equal, nothing where it is the other */
+    {"maximum", "compare:xw divu:g where:g12 compare:xw masked_fill!:34",
+     "compare:xw divu:g where:g12 compare:xw masked_fill!:34", NULL},
+    {"minimum", "compare:xw divu:g where:g12 compare:xw masked_fill!:34",
+     "compare:xw divu:g where:g12 compare:xw masked_fill!:34", NULL},
     {"addcmul", "", "mulu:v mul:g1", "mulu:w mul:g1"}, /* g * (the other * value), whatever the value */
     {"addcdiv", "", "div:gv", "mul:gw div:1v div:2v neg:3"},
     {"lerp", "mulu:g", "mulu:g", "sub:wx mul:g1"},
