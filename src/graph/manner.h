@@ -20,7 +20,8 @@ typedef enum ft_manner {
     FT_MANNER_JOIN_ODD = 1 << 11,     /* rows that begin at odd addresses are joined */
     FT_MANNER_MEET = 1 << 12,         /* scattered rows are added up: `each` of them share an index */
     FT_MANNER_CAUSAL_CONV = 1 << 13,  /* a short convolution along a sequence, channel by channel */
-    FT_MANNER_INDEX_ADD = 1 << 14     /* rows are added to where they belong, element by element and atomically */
+    FT_MANNER_INDEX_ADD = 1 << 14,    /* rows are added to where they belong, element by element and atomically */
+    FT_MANNER_GROUPED = 1 << 15       /* one kernel for all of a product's uneven matrices: PyTorch's */
 } ft_manner;
 
 /* Kernels that wait for one load before they issue the next: a node says how many waits one of its thread blocks has

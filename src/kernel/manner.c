@@ -59,7 +59,7 @@ double ft__manner_effort(unsigned manner, double each, const ft_op *op)
 
 bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out)
 {
-    if (!(manner & FT_MANNER_UNEVEN) || op->kind != FT_OP_GEMM || op->u.gemm.b < 2) return false;
+    if (!(manner & FT_MANNER_GROUPED) || op->kind != FT_OP_GEMM || op->u.gemm.b < 2) return false;
     *out = *op;
     out->u.gemm.b = 1;
     out->name = "linear";

@@ -183,6 +183,7 @@ typedef struct ft_arch {
     bool rotary_joins;        /* what is turned is joined with the rest even where there is none: phi3 */
     bool counted_positions;   /* learned positions count the tokens that are no padding: roberta */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
+    bool bias_each;           /* every layer has such a table: umt5 */
     bool disentangled;        /* scores of content and of places apart: deberta-v2 */
     int64_t relative_span;    /* places to each side that such scores tell apart; 0: content alone */
     bool relative_keys, relative_queries; /* content looks at places (c2p), places look at content (p2c) */
@@ -341,6 +342,7 @@ typedef struct ft_arch {
     bool tower_fused;                  /* SAM's windows take their biases as a mask to sdpa; else written out */
     int64_t tower_window, tower_whole; /* layers see windows so wide, but for so many of them: SAM's; 0: all see all */
     bool tower_pictures;               /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
+    bool tower_keeps;                  /* every layer's result is kept until one of them is chosen: llava */
     bool tower_turned;                 /* queries and keys are turned in fp32 beside a table of positions: step3p7 */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */

@@ -32,10 +32,25 @@ static ft_ref feed_forward(ft_maker *m, ft_ref x)
     return ft__linear(b, FT_AT(MLP_WO), h, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
 }
 
+/* By distance, from a table that is learned; of what looks at the source there is none, and zeros stand for it. */
+static void biases(ft_maker *m, stack *s)
+{
+    ft_build *b = &m->b;
+    s->bias = ft__relative_bias(m, FT_AT(ATTN_BIAS), s->q_len, s->kv_len, !s->decodes);
+    if (s->decodes)
+        s->zeros = ft__aside(b, FT_AT(CROSS_BIAS), "fill", FT_NONE, m->arch->heads * s->q_len, s->source_len,
+                             ft_dtype_bytes(b->stored), 1);
+}
+
 static ft_ref layer(ft_maker *m, const stack *s, ft_ref x, bool sparse)
 {
     ft_build *b = &m->b;
     bool loops = m->arch->experts > 0; /* switch_transformers keeps keys and values even while it trains */
+    stack own_biases = *s;
+    if (m->arch->bias_each) {
+        biases(m, &own_biases);
+        s = &own_biases;
+    }
     ft_relative own = {FT_AT(ATTN_Q),
                        FT_AT(ATTN_K),
                        FT_AT(ATTN_V),
@@ -105,10 +120,8 @@ static ft_ref embed(ft_maker *m, stack *s, ft_ref *table)
     if (adds_masks(m)) /* over the source a row of padding, over the target what comes later */
         s->mask = ft__aside(b, FT_AT(MASK), "copy", FT_NONE, s->decodes ? m->batch * s->q_len : m->batch, s->kv_len,
                             ft_dtype_bytes(b->stored), 4);
-    s->bias = ft__relative_bias(m, FT_AT(ATTN_BIAS), s->q_len, s->kv_len, !s->decodes);
-    if (s->decodes)
-        s->zeros = ft__aside(b, FT_AT(CROSS_BIAS), "fill", FT_NONE, a->heads * s->q_len, s->source_len,
-                             ft_dtype_bytes(b->stored), 1);
+    s->bias = FT_NONE;
+    if (!a->bias_each) biases(m, s);
     ft__module(b, 2);
     return x;
 }

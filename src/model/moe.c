@@ -112,7 +112,7 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
         n.synced = true;
     } else {
         /* Routing is uneven and every expert's last tile of rows part empty. */
-        n.manner |= FT_MANNER_UNEVEN;
+        n.manner |= FT_MANNER_UNEVEN | (m->stack->grouped_experts ? 0 : FT_MANNER_GROUPED);
         n.each = (double)each;
     }
     /* Weights of few bits are read so, those of the experts that are hit. */

@@ -238,6 +238,23 @@ static ft_ref positions(ft_maker *m, int64_t rows)
     return ft__cast(b, FT_AT(EMBED_POSITIONS), read, own);
 }
 
+/* What stays beside the layers while they run without gradients: every layer's result, where the model asks for all to
+ * choose one (llava), and the mask that keeps pictures apart (pixtral). Tensors made before the layers and named behind
+ * them stand for it. */
+static void kept_beside(ft_maker *m, ft_ref *all, ft_ref *mask)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = m->batch * m->q_len;
+    *all = *mask = FT_NONE;
+    if (b->training || m->engine || m->work->images < 1) return;
+    ft_node n = ft__node_of(FT_DO_OTHER, FT_AT(ATTN_VARIABLES));
+    double element = ft_dtype_bytes(b->stored);
+    if (a->tower_keeps) *all = ft__node_out(b, &n, tokens * a->tower_layers, a->tower_hidden, b->stored, element);
+    if (a->tower_masked) *mask = ft__node_out(b, &n, tokens, tokens, b->stored, element);
+    if (n.out_count > 0) ft__emit(b, &n);
+}
+
 static ft_ref tower(ft_maker *m)
 {
     ft_build *b = &m->b;
@@ -250,6 +267,8 @@ static ft_ref tower(ft_maker *m)
     if (rows > 0) x = ft__add(b, FT_AT(EMBED_POSITIONS), x, positions(m, rows));
     int64_t whole = a->tower_window > 0 && a->tower_whole < a->tower_layers ? a->tower_whole : 0;
     m->cos = ft__buffer(b, m->q_len, 1, 4);
+    ft_ref all, mask;
+    kept_beside(m, &all, &mask);
     if (a->tower_first_norm) x = norm(m, FT_AT(EMBED_NORM), x);
     x = ft__block_close(b, x);
     x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_LAYERS), a->tower_layers - whole, x));
@@ -259,7 +278,9 @@ static ft_ref tower(ft_maker *m)
         x = ft__block_close(b, layer(m, x, 0));
     }
     x = as_left(m, ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x));
+    if (mask != FT_NONE) ft__part_held(m, 1, &mask);
     if (a->tower_end_norm) x = norm(m, FT_AT(NORM), x);
+    if (all != FT_NONE) ft__part_held(m, 1, &all);
     if (a->tower_pool_head) pooled(m, x);
     ft_ref out = a->step_count > 0 ? ft__part_project(m, x) : project(m, x, a->tower_merge_norm_wide);
     /* What layers in between are looked at for is added to the language model's first layers: here, to the tokens. */

@@ -42,12 +42,6 @@ static ft_status price_parts(const ft_predictor *p, const ft_device *device, con
         out->instead |= settle_format(device, &op);
         FT_TRY(ft__op_check(&op, device, err));
         FT_TRY(ft__kernel_forecast(p, device, &op, quantile, &f, err));
-        ft_op joined;
-        if (ft__manner_joined(part->manner, part->each, &op, &joined)) {
-            ft_forecast one;
-            FT_TRY(ft__kernel_forecast(p, device, &joined, quantile, &one, err));
-            if (one.ms > f.ms) f = one;
-        }
         double effort = ft__manner_effort(part->manner, part->each, &op);
         double scale = with_walk(device, part, &f) / f.ms * effort * part->times, ms = f.ms * scale;
         out->ms += ms;

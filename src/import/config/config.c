@@ -374,11 +374,7 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
     FT_TRY(settle(r, a));
     FT_TRY(ft__architecture_layers(&o->own, r, a));
     FT_TRY(ft__architecture_vision(&o->own, r, a));
-    if (o->has_outer) {
-        FT_TRY(ft__architecture_vision(&o->outer, r, a));
-        FT_TRY(ft__architecture_when(&o->outer, r, a));
-        if (o->outer.type.finish) FT_TRY(o->outer.type.finish(r, a));
-    }
+    if (o->has_outer) FT_TRY(ft__architecture_around(&o->outer, r, a));
     FT_TRY(ft__config_quantized(r, a));
     return FT_OK;
 }

@@ -127,3 +127,10 @@ ft_status ft__architecture_when(const ft_architecture *of, const ft_reading *r, 
     for (size_t i = of->count; i-- > 0;) FT_TRY(ft__architecture_rules(r, json_object_get(of->document[i], "when"), a));
     return FT_OK;
 }
+
+ft_status ft__architecture_around(const ft_architecture *outer, const ft_reading *r, ft_arch *a)
+{
+    FT_TRY(ft__architecture_vision(outer, r, a));
+    FT_TRY(ft__architecture_when(outer, r, a));
+    return outer->type.finish ? outer->type.finish(r, a) : FT_OK;
+}
