@@ -18,6 +18,7 @@ import torch
 from . import operators
 from .compat import older_masks
 from .errors import ExportError
+from .scan import SCAN, in_one
 
 __all__ = ["Context", "example_inputs", "is_hugging_face", "prepared", "with_labels"]
 
@@ -229,6 +230,8 @@ def prepared(model: torch.nn.Module, padded: bool) -> Iterator[list[str]]:
     for source in {type(module).__module__ for module in model.modules()}:
         if source.endswith("modeling_bloom") and hasattr(sys.modules[source], "GeLUFunction"):
             put(sys.modules[source], "GeLUFunction", _GeluAgain)
+        if hasattr(sys.modules.get(source), SCAN):
+            put(sys.modules[source], SCAN, in_one(getattr(sys.modules[source], SCAN)))
         if hasattr(sys.modules.get(source), _ASKS[0]):
             for name in _ASKS:
                 if hasattr(sys.modules[source], name):

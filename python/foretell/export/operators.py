@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple  # noqa: UP035 - what custom_op reads i
 import torch
 from torch import Tensor
 
-__all__ = ["attention", "ctc_loss", "experts", "gelu_again", "linear_then", "recurrent"]
+__all__ = ["attention", "ctc_loss", "experts", "gelu_again", "linear_then", "recurrent", "state_steps"]
 
 
 @torch.library.custom_op("foretell::attention", mutates_args=())
@@ -151,3 +151,16 @@ def ctc_loss(log_probs: Tensor, targets: Tensor) -> Tensor:
 @ctc_loss.register_fake
 def _(log_probs: Tensor, targets: Tensor) -> Tensor:
     return log_probs.new_empty(log_probs.shape[1] if log_probs.dim() == 3 else ())
+
+
+@torch.library.custom_op("foretell::state_steps", mutates_args=())
+def state_steps(kept: Tensor, added: Tensor, rows: Tensor, narrow: torch.dtype) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+    """state = kept[:, :, i] * state + added[:, :, i], then state in `narrow` times rows[:, i], for every step i of
+    [batch, width, steps, size] operands: products of all steps [batch, width, steps], and the last state."""
+    raise NotImplementedError("foretell::state_steps is captured, never run")
+
+
+@state_steps.register_fake
+def _(kept: Tensor, added: Tensor, rows: Tensor, narrow: torch.dtype) -> Tuple[Tensor, Tensor]:  # noqa: UP006
+    batch, width, steps, size = kept.shape
+    return kept.new_empty(batch, width, steps, dtype=narrow), kept.new_empty(batch, width, size)
