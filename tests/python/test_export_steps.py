@@ -1,0 +1,56 @@
+"""The exporter on loops over a sequence's steps, and on sequences that a convolution copies first."""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+import torch
+from torch import nn
+
+from test_export import forecast, nodes
+
+from foretell.export import export, hugging_face
+
+transformers = pytest.importorskip("transformers")
+
+
+@pytest.mark.parametrize("task", ["forward", "train"])
+def test_a_scan_in_one_operator_is_the_loop_that_the_library_runs(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers.models.mamba import modeling_mamba as library
+
+    if not hasattr(library, "mamba_selective_scan"):
+        pytest.skip("a release whose loop stands in the layer itself")
+    size = {"hidden_size": 64, "num_hidden_layers": 2, "vocab_size": 100, "state_size": 8}
+    with torch.device("meta"):
+        model = transformers.MambaForCausalLM(transformers.MambaConfig(**size))
+        tokens = torch.zeros(2, 12, dtype=torch.long)
+    given = {"input_ids": tokens, "labels": tokens}
+    ours = export(model, given, task=task)
+    monkeypatch.setattr(hugging_face, "SCAN", "no function of that name")
+    plain = export(model, given, task=task)
+
+    def launched(graph: object) -> collections.Counter[str]:
+        return collections.Counter(
+            node["op"] for block in graph.to_dict()["blocks"] for node in block["nodes"] for _ in range(block.get("repeat", 1))
+        )
+
+    views = ("view", "slice", "transpose", "expand")
+    assert {k: n for k, n in launched(ours).items() if k not in views} == {k: n for k, n in launched(plain).items() if k not in views}
+    assert launched(ours)["matmul"] >= 2 * 12  # a product a step
+    assert forecast(ours, task=task)["busy_ms"] == pytest.approx(forecast(plain, task=task)["busy_ms"], rel=0.01)
+
+
+def test_sequences_that_are_copied_first_are_held_twice() -> None:
+    class Model(nn.Module):
+        def __init__(self, turned: bool) -> None:
+            super().__init__()
+            self.turned, self.filters = turned, nn.Conv1d(64, 64, 3, padding=1, bias=False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = x + 1
+            return self.filters(x.transpose(1, 2) if self.turned else x.reshape(4, 64, 4096))
+
+    one = 4 * 64 * 4096 * 2
+    held = [nodes(export(Model(turned), torch.zeros(4, 4096, 64), task="forward"), "conv1d")[0]["held_bytes"] for turned in (False, True)]
+    assert held == [2 * one, 3 * one]
