@@ -71,3 +71,26 @@ def test_tokens_that_become_pictures_lie_channels_last() -> None:
     last, first = (export(Model(last), torch.zeros(8, 1024, 1024), task="forward") for last in (True, False))
     assert [node["axes"] for node in nodes(last, "transpose")] == [[0, 3, 1, 2]]
     assert forecast(last, task="forward")["busy_ms"] < 0.7 * forecast(first, task="forward")["busy_ms"]
+
+
+@pytest.mark.parametrize("kept_axis", [True, False])
+def test_the_largest_along_an_axis_keeps_its_place_alone(kept_axis: bool) -> None:
+    """``max(dim)`` goes back by indices; ``torch.gather``, which looks alike, keeps what it picks from."""
+
+    class Model(nn.Module):
+        def __init__(self, gathers: bool) -> None:
+            super().__init__()
+            self.gathers, self.weights = gathers, nn.ModuleList(nn.Linear(64, 4096) for _ in range(8))
+
+        def picked(self, scores: torch.Tensor) -> torch.Tensor:
+            if self.gathers:
+                return scores.gather(-1, scores.argmax(-1, keepdim=True))
+            return scores.max(-1, keepdim=kept_axis).values
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return sum(self.picked(weight(x) * 2).sum() for weight in self.weights)
+
+    x = torch.zeros(4096, 64)
+    largest, gathered = (export(Model(gathers), x, loss=lambda out: out.float()) for gathers in (False, True))
+    peaks = [forecast(graph)["memory"]["peak_bytes"] for graph in (largest, gathered)]
+    assert peaks[1] - peaks[0] >= 6 * 4096 * 4096 * 2

@@ -167,7 +167,11 @@ def _reduce(low: Lowering, call: Call) -> None:
     if call.op in ("max", "min") and len(call.outs) == 2:
         # one kernel says how much and where; its gradient goes to the place, and needs nothing but that
         low.emit("argmax" if call.op == "max" else "argmin", [x], call.outs[1], keys)
-        low.emit("take_along", [x, call.outs[1]], call.outs[0], {"shape": list(call.outs[0].shape) or [1]})
+        # (torch.gather would keep x)
+        out = call.outs[0]
+        one = out if out.shape[-1:] == (1,) else low.value((*out.shape, 1), out.dtype)
+        low.emit("index_select", [x, call.outs[1]], one, {"shape": list(one.shape)})
+        low.view(one, out)
         return
     typed = {} if op in ("argmax", "argmin", "any", "all") or call.out.dtype == x.dtype else {"dtype": low.word(call.out.dtype)}
     low.emit(op, [x], call.outs[0], {**keys, **typed})
