@@ -94,3 +94,19 @@ def test_the_largest_along_an_axis_keeps_its_place_alone(kept_axis: bool) -> Non
     largest, gathered = (export(Model(gathers), x, loss=lambda out: out.float()) for gathers in (False, True))
     peaks = [forecast(graph)["memory"]["peak_bytes"] for graph in (largest, gathered)]
     assert peaks[1] - peaks[0] >= 6 * 4096 * 4096 * 2
+
+
+def test_attention_writes_in_the_order_of_its_queries() -> None:
+    """Steps before the batch, as nn.MultiheadAttention has them: what comes out is not copied into that order."""
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.attends = nn.MultiheadAttention(512, 8)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.attends(x, x, x, need_weights=False)[0]
+
+    graph = export(Model(), torch.zeros(128, 16, 512), loss=lambda out: out.float().mean())
+    made = [node for op in ("contiguous", "copy") for node in nodes(graph, op)]
+    assert len(made) == 1  # queries, keys and values, cut from one product

@@ -228,12 +228,22 @@ def _sdpa(low: Lowering, call: Call) -> None:
         keys["dropout"] = float(p or 0.0)
     _attention(low, q, k, v, merged, [low.now(mask)] if mask is not None else [], keys)
     # the kernel writes in the order of its queries: heads side by side where those came from a transposed view
-    beside = len(shape) == 4 and q.stride[1] < q.stride[2]
-    stride = (length * heads * width, width, heads * width, 1) if beside else None
-    four = low.value((batch, heads, length, width), call.out.dtype, stride)
+    like = q if len(shape) == 4 else None
+    four = low.value((batch, heads, length, width), call.out.dtype, _in_order_of(like, (batch, heads, length, width)))
     low.view(merged, four)
     low.restrided.add(four)
     low.view(four, call.out) if len(shape) != 4 else low.alias(call.out, four)
+
+
+def _in_order_of(like: Value | None, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+    """Strides of a dense result whose axes lie in memory as those of `like` do."""
+    if like is None or like.stride[-1] != 1 or 0 in like.stride:
+        return None
+    stride, n = [0] * len(shape), 1
+    for axis in sorted(range(len(shape)), key=lambda i: (like.stride[i], -i)):
+        stride[axis] = n
+        n *= shape[axis]
+    return tuple(stride)
 
 
 def _four(low: Lowering, x: Value) -> Value:
