@@ -28,7 +28,8 @@ ft_adapters ft__adapters_of(const ft_workload *w)
                                        [FT_LORA_TARGETS_QV] = FT_TARGET_Q | FT_TARGET_V};
     const ft_stack *s = ft__stack(w);
     ft_adapters a = w->lora;
-    if (a.form == FT_ADAPTER_OF_STACK) a.form = forms[s->lora_dtype];
+    const bool lowered = s->lowers_packed && w->weight_bits > 0 && w->weight_bits < 16;
+    if (a.form == FT_ADAPTER_OF_STACK) a.form = lowered ? FT_ADAPTER_MODEL : forms[s->lora_dtype];
     if (!a.targets) a.targets = targets[s->lora_targets];
     if (!a.dropout_said) a.dropout = s->lora_dropout;
     a.scaled_in_product = s->lora_scale_in_product;

@@ -73,6 +73,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(keeps_low_operands, "operands of products in fewer than 16 bits wait for the backward pass in that format")  \
     X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")         \
     X(prepares_kbit, "beside 4-bit weights all others are fp32, and what layers pass on flows in it")              \
+    X(lowers_packed, "beside weights of fewer than 16 bits adapters are in the model's format")                    \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
     X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
     X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
@@ -113,6 +114,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
     X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
+    X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {

@@ -58,6 +58,9 @@ static const turn turns[] = {
     {"own_head", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packs_head", "pytorch", "true", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"loss_tokens", "pytorch", "128", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
+    {"loss_rows", "pytorch", "128", "gpt2", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
+    {"loss_rows", "pytorch", "256", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
+    {"lowers_packed", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"packed_inputs", "litgpt", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"module_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
@@ -110,7 +113,7 @@ static double figure_of(const turn *t, bool turned)
     r.work.execution = own.execution;
     r.work.dtype = t->dtype;
     r.work.lora_rank = !strncmp(t->trait, "lora_", 5) || !strcmp(t->trait, "loss_tokens") ? 16 : 0;
-    if (!strcmp(t->trait, "prepares_kbit") || !strncmp(t->trait, "pack", 4)) {
+    if (!strcmp(t->trait, "prepares_kbit") || strstr(t->trait, "pack")) {
         r.work.lora_rank = 16;
         r.work.weight_bits = 4;
         r.work.autocast = ft__kbit_prepared(&r.work, &own);

@@ -28,6 +28,7 @@ const stacks = [
     'llm_foundry',
     'peft',
     'torchtune',
+    'trl',
     'unsloth',
 ] as const;
 
