@@ -4,7 +4,8 @@
  * piece widens the head to fp32 (`w.float()`), autocast lowers that copy again for the product, log_softmax raises the
  * logits, and beside the likelihood it takes the largest logit and the entropy. So there are logits of one piece alone,
  * beside both copies of the head, which are made for every piece, and once more in the backward pass; a head that is
- * trained has its gradient widened, lowered and added up as often. */
+ * trained has its gradient widened, lowered and added up as often. A head in fp32 is wide already: autocast keeps its
+ * lowered copy going forward, and makes it again for every piece going back. */
 #include <math.h>
 #include <string.h>
 
@@ -22,6 +23,7 @@ typedef struct pieces {
     float count;
     double numel, vocab; /* of the head's weight, and of a row of logits */
     ft_dtype narrow;
+    bool wide; /* the head is fp32, and what its product reads is autocast's copy */
 } pieces;
 
 static ft_node kernel(const pieces *p, ft_site site, ft_op op)
@@ -56,19 +58,21 @@ static ft_ref copy_of_head(const pieces *p, ft_dtype dtype, int32_t block)
     return ft__graph_tensor(p->g, &t);
 }
 
-/* A copy of the head in fp32, and a copy of that in the format of products: two nodes, and their results. */
-static bool widen_and_lower(const pieces *p, int32_t block, ft_node *out, ft_ref copies[2])
+/* A copy of the head in fp32, and a copy of that in the format of products: nodes, how many, and their results. */
+static int widen_and_lower(const pieces *p, int32_t block, ft_node *out, ft_ref copies[2])
 {
-    for (int i = 0; i < 2; i++) {
+    int count = 0;
+    copies[0] = FT_NONE;
+    for (int i = p->wide; i < 2; i++, count++) {
         const ft_dtype to = i ? p->narrow : FT_FP32, from = i ? FT_FP32 : p->narrow;
-        out[i] = kernel(p, FT_SITE_LM_HEAD, pointwise(ft__cast_name(to), from, 1, p->numel, 6));
+        out[count] = kernel(p, FT_SITE_LM_HEAD, pointwise(ft__cast_name(to), from, 1, p->numel, 6));
         copies[i] = copy_of_head(p, to, block);
-        if (copies[i] == FT_NONE) return false;
-        ft__node_in(&out[i], i ? copies[0] : p->weight);
-        out[i].out[0] = copies[i];
-        out[i].out_count = 1;
+        if (copies[i] == FT_NONE) return 0;
+        ft__node_in(&out[count], i ? copies[0] : p->weight);
+        out[count].out[0] = copies[i];
+        out[count].out_count = 1;
     }
-    return true;
+    return count;
 }
 
 /* Both are there until the product is done: the expression holds the wide one. */
@@ -110,13 +114,14 @@ static bool find(pieces *p)
         if (b->phase != FT_FORWARD || b->repeat != 1) continue;
         for (p->head = b->first; p->head < b->first + b->count; p->head++) {
             const ft_node *n = &g->nodes[p->head];
-            if (ft__node_site(n) != FT_SITE_LM_HEAD || n->verb != FT_DO_LINEAR || n->in_count < 2) continue;
+            if (ft__node_site(n) != FT_SITE_LM_HEAD || n->op.kind != FT_OP_GEMM || n->in_count < 2) continue;
             const ft_tensor *logits = &g->tensors[n->out[0]], *weight = &g->tensors[n->in[1]];
             p->rows = logits->rows;
             p->vocab = (double)logits->cols;
             p->weight = n->in[1];
             p->numel = ft__tensor_numel(weight);
             p->narrow = n->op.dtype;
+            p->wide = weight->role != FT_PARAMETER;
             p->count = (float)ceil((double)p->rows / (double)p->piece);
             return ft_dtype_bytes(p->narrow) == 2;
         }
@@ -140,8 +145,8 @@ static void part(const pieces *p, ft_node *n)
 static int again(const pieces *p, int32_t block, ft_node *out, ft_ref copies[2])
 {
     const ft_block *b = &p->g->blocks[p->block];
-    if (!widen_and_lower(p, block, out, copies)) return 0;
-    int count = 2;
+    int count = widen_and_lower(p, block, out, copies);
+    if (!count) return 0;
     for (int32_t i = p->head; i < b->first + b->count && count < MOST_AGAIN - 4; i++) {
         ft_node n = p->g->nodes[i];
         n.in_count = n.out_count = 0;
@@ -153,15 +158,20 @@ static int again(const pieces *p, int32_t block, ft_node *out, ft_ref copies[2])
     return count;
 }
 
-/* The gradient of a head that is trained: what a piece gives is widened, lowered and added to the others'. */
+/* The gradient of a head that is trained: what a piece gives is widened, and lowered again where the head is narrow, and
+ * added to the others'. How many nodes. */
 static int summed(const pieces *p, ft_node *out)
 {
-    out[0] = kernel(p, FT_SITE_LM_HEAD, pointwise(ft__cast_name(FT_FP32), p->narrow, 1, p->numel, 6));
-    out[1] = kernel(p, FT_SITE_LM_HEAD, pointwise(ft__cast_name(p->narrow), FT_FP32, 1, p->numel, 6));
-    out[2] = kernel(p, FT_SITE_LM_HEAD, pointwise("add", p->narrow, 2, p->numel, 6));
-    out[0].workspace = out[1].workspace = (float)(p->numel * 6);
-    for (int i = 0; i < 3; i++) out[i].phase = FT_BACKWARD;
-    return 3;
+    int count = 0;
+    const ft_dtype kept = p->wide ? FT_FP32 : p->narrow;
+    out[count++] = kernel(p, FT_SITE_LM_HEAD, pointwise(ft__cast_name(FT_FP32), p->narrow, 1, p->numel, 6));
+    if (!p->wide)
+        out[count++] = kernel(p, FT_SITE_LM_HEAD, pointwise(ft__cast_name(p->narrow), FT_FP32, 1, p->numel, 6));
+    for (int i = 0; i < count; i++) out[i].workspace = (float)(p->numel * 6);
+    out[count++] = kernel(p, FT_SITE_LM_HEAD, pointwise("add", kept, 2, p->numel, 3 * ft_dtype_bytes(kept)));
+    for (int i = 0; i < count; i++) out[i].phase = FT_BACKWARD;
+    if (p->wide) out[0].count = out[1].count = p->count - 1; /* the last piece's are in the graph */
+    return count;
 }
 
 static bool going_back(const pieces *p)
@@ -181,8 +191,9 @@ static bool going_back(const pieces *p)
         part(p, n);
         if (n->in_count < FT_NODE_INPUTS) ft__node_in(n, copies[1]);
         if (!weights) continue;
-        if (!insert(g, block, i + 1, more, summed(p, more))) return false;
-        i += 3;
+        const int sums = summed(p, more);
+        if (!insert(g, block, i + 1, more, sums)) return false;
+        i += sums;
     }
     return insert(g, block, g->blocks[block].first, first, count);
 }
@@ -200,7 +211,8 @@ bool ft__loss_again(ft_graph *g, int64_t piece)
     ft_ref copies[2];
     const int32_t end = g->blocks[p.block].first + g->blocks[p.block].count;
     if (!going_back(&p) || !insert(g, p.block, end, more, figures(&p, more))) return false;
-    if (!widen_and_lower(&p, p.block, more, copies)) return false;
+    if (p.wide) return true;
+    const int made = widen_and_lower(&p, p.block, more, copies);
     reads(&g->nodes[p.head], copies);
-    return insert(g, p.block, p.head, more, 2);
+    return made && insert(g, p.block, p.head, more, made);
 }
