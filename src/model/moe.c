@@ -97,6 +97,10 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
     double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
     b->g->active_parameters -= all * (1 - share);
     int64_t hit = hit_experts(a, routed), each = (routed + hit - 1) / hit;
+    /* Layers of packed weights compute in 16 bits, whatever flows, and give back what they were given. */
+    const ft_dtype came = ft__tensor_of(b, x)->dtype, narrow = ft__flowing(b->math);
+    const bool packed = b->training && b->autocast && ft__packed(b, weight, narrow);
+    if (packed) x = ft__cast(b, at, x, narrow);
     ft_node n = ft__node_of(FT_DO_MATMUL, at);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);
@@ -128,7 +132,7 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
     ft__emit(b, &n);
     if (bias && !m->stack->grouped_experts)
         y = ft__pointwise_in_place(b, at, "add", y, ft__gather(b, at, offset, routed));
-    return y;
+    return packed ? ft__cast(b, at, y, came) : y;
 }
 
 ft_ref ft__sorted_experts(ft_maker *m, ft_ref x, ft_ref weights, ft_ref up, ft_ref down)
