@@ -143,7 +143,7 @@ static void and_makes_them_for_every_chunk(void **state)
     json_decref(rows);
 }
 
-/* fms-acceleration (scripts/benchmarks/refs/a100_80gb.csv, which nothing was chosen on): Mixtral on an A100, nf4, rank 16
+/* fms-acceleration (its table a100_80gb.csv, data/published/finetuning.jsonl): Mixtral on an A100, nf4, rank 16
  * beside attention, prepared by peft (10.72 s a step) and as loaded (8.34 s). Experts are multiplied in 16 bits in both. */
 static void experts_beside_a_wide_stream_compute_in_16_bits(void **state)
 {
