@@ -159,19 +159,24 @@ ft_status ft__lora_read(const json_t *object, ft_said *said, ft_error *err)
     return FT_OK;
 }
 
-/* peft's prepare_model_for_kbit_training, which TRL and most scripts call on a model of bitsandbytes' 4 bits: norms,
- * embedding and head become fp32, so that the residual stream is, and Linear4bit gives back the format it was given.
+/* peft's prepare_model_for_kbit_training, which some scripts call on a model of bitsandbytes' 4 bits: norms, embedding
+ * and head become fp32, so that the residual stream is, and Linear4bit gives back the format it was given.
  * With the Trainer's autocast that is amp_*, weights packed. */
 static void prepare_kbit(ft_model_request *out)
 {
     ft_workload *w = &out->work;
     const ft_parallel *p = &out->parallel;
-    if (!ft__kbit_prepared(w, ft__stack_of(w, p->zero, p->dp * p->cp))) return;
-    w->autocast = true;
+    ft_stack stack = *ft__stack_of(w, p->zero, p->dp * p->cp);
+    const bool prepared = ft__kbit_prepared(w, &stack);
+    stack.prepares_kbit = true;
+    if (!prepared && (w->stack || p->zero > 1 || !ft__kbit_prepared(w, &stack))) return;
+    w->autocast = prepared;
     if (out->remark[0]) return;
-    snprintf(out->remark, sizeof out->remark,
-             "beside 4-bit weights the rest is fp32, as peft's prepare_model_for_kbit_training leaves it; "
-             "\"lora\" {\"dtype\": \"bf16\"} keeps the model as loaded");
+    snprintf(out->remark, sizeof out->remark, "%s",
+             prepared ? "beside 4-bit weights the rest is fp32, as peft's prepare_model_for_kbit_training leaves it; "
+                        "\"lora\" {\"dtype\": \"bf16\"} keeps the model as loaded"
+                      : "beside 4-bit weights the rest is as loaded; \"stack\" \"peft\" is a model behind "
+                        "prepare_model_for_kbit_training, which holds more");
 }
 
 ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)

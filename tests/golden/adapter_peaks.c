@@ -151,10 +151,10 @@ static void experts_beside_a_wide_stream_compute_in_16_bits(void **state)
     const char *asked = "{\"task\":\"train\",\"model\":\"mixtral-8x7b\",\"gpu\":\"a100_sxm_80gb\",\"batch\":4,"
                         "\"seq\":4096,\"dtype\":\"bf16\",\"weights_dtype\":\"nf4\",\"recompute\":\"full\","
                         "\"optimizer\":\"adamw_foreach\",\"lora\":{\"rank\":16,\"dropout\":0.1,\"targets\":["
-                        "\"q_proj\",\"k_proj\",\"v_proj\",\"o_proj\"]%s}}";
+                        "\"q_proj\",\"k_proj\",\"v_proj\",\"o_proj\"]}%s}";
     char prepared[512], loaded[512];
-    snprintf(prepared, sizeof prepared, asked, "");
-    snprintf(loaded, sizeof loaded, asked, ",\"dtype\":\"bf16\"");
+    snprintf(prepared, sizeof prepared, asked, ",\"stack\":\"peft\"");
+    snprintf(loaded, sizeof loaded, asked, "");
     golden_near("prepared", golden_value("step_ms", "%s", prepared), 10722, 0.1);
     golden_near("as loaded", golden_value("step_ms", "%s", loaded), 8337, 0.1);
 }

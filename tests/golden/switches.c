@@ -189,7 +189,7 @@ static void adapters(void **state)
                           "\"recompute\":\"full\"%s}",                                                                 \
                           more))
     outcome whole = TUNE(""), lora = TUNE(",\"lora_rank\":16"),
-            qlora = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"nf4\""),
+            qlora = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"nf4\",\"stack\":\"peft\""),
             loaded = TUNE(",\"lora\":{\"rank\":16,\"dtype\":\"bf16\"},\"weights_dtype\":\"nf4\""),
             gptq = TUNE(",\"lora_rank\":16,\"weights_dtype\":\"int4\""),
             wide = TUNE(",\"lora\":{\"rank\":16,\"dtype\":\"fp32\"}"),

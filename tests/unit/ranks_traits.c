@@ -48,7 +48,7 @@ static const turn turns[] = {
     {"lora_targets", "pytorch", "\"qkv\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_targets", "megatron_recipe", "\"all\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"lora_dropout", "pytorch", "0.1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
-    {"prepares_kbit", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
+    {"prepares_kbit", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packed_inputs", "pytorch", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"flattens_gradients", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 2, 1, PEAK, -1},
     {"bucket_buffers", "deepspeed", "2", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, PEAK, 1},
