@@ -234,6 +234,7 @@ def engine_parser(engine: str) -> argparse.ArgumentParser:
     else:
         parser.add_argument("--backend", choices=["pytorch", "trt"])
         parser.add_argument("--extra_llm_api_options")
+        parser.add_argument("--enable_chunked_prefill", action="store_true")
         parser.add_argument("model")
     return parser
 
@@ -273,3 +274,36 @@ def test_engines(engine: str, model: str) -> None:
         numbers = [side.get("workers", plan.get("replicas")) for side in sides]
         for number in numbers:
             assert number == 1 or f"# {number} of these" in plan["launch"][engine]
+
+
+def trtllm_lines(**keys: Any) -> list[tuple[argparse.Namespace, str]]:
+    """Command lines of TensorRT-LLM, each with the options.yaml that is written below it."""
+    request = {
+        "task": "plan_serve", "model": "llama-3.1-8b", "gpu": GPU, "engine": "trtllm", "gpus": 4, "rate": 1, "isl": 20000, "osl": 64,
+        "slo": {"ttft_ms": 5000, "tpot_ms": 50}, "search": {"tp": [1]}, "emit": ["trtllm"], "top": 20, **keys,
+    }  # fmt: skip
+    (answer,) = foretell.batch([request], errors="raise")
+    out = []
+    for plan in answer.raw["plans"]:
+        for part in plan["launch"]["trtllm"].split("trtllm-serve serve ")[1:]:
+            line, _, below = part.partition("\n")
+            options = "\n".join(each[4:] for each in below.splitlines() if each.startswith("#   "))
+            out.append((engine_parser("trtllm").parse_args(shlex.split(line)), options))
+    assert out
+    return out
+
+
+def test_trtllm_takes_prompts_that_are_longer_than_its_iterations() -> None:
+    # llmapi/llm.py, _check_arguments: a prompt beyond max_num_tokens (8192 by itself) is refused unless prompts are cut.
+    for read, _ in trtllm_lines():
+        assert read.max_num_tokens >= 20000 and not read.enable_chunked_prefill
+    for read, _ in trtllm_lines(chunked_prefill=True):
+        assert read.enable_chunked_prefill and (read.max_num_tokens or 8192) < 20000
+    assert all((read.max_num_tokens or 8192) <= 16384 for read, _ in trtllm_lines(isl=512))
+
+
+def test_trtllm_engines_that_prefill_do_not_overlap_iterations() -> None:
+    # examples/disaggregated/README.md: context servers have disable_overlap_scheduler, both sides a transceiver.
+    options = [below for _, below in trtllm_lines(rate=2, gpus=8) if "cache_transceiver_config" in below]
+    assert options
+    assert {"disable_overlap_scheduler: true" in below for below in options} == {True, False}

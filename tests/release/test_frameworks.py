@@ -4,7 +4,8 @@ tests/python/test_launch.py reads the same files by parsers written from documen
 Accelerate, transformers, Megatron-Core, vLLM and SGLang say what they make of them. Nothing runs: no GPU is needed, and
 nothing is fetched but the packages (scripts/python_env frameworks; python/requirements-frameworks.txt has the versions).
 Megatron-LM's arguments.py is not on PyPI: its flags are held to the fields of Megatron-Core's TransformerConfig, which is
-where it puts them. Megatron-Bridge is in test_bridge.py; TensorRT-LLM has not been tried.
+where it puts them. Megatron-Bridge is in test_bridge.py. TensorRT-LLM is not tried: what PyPI has of it fetches a wheel
+from NVIDIA's own index.
 """
 
 from __future__ import annotations

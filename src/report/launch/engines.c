@@ -8,6 +8,7 @@
 #include "report/launch/engines.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "request/keys.h"
@@ -105,18 +106,32 @@ static void sglang(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
 
 /* -- TensorRT-LLM ------------------------------------------------------------------------------ */
 
+/* Tokens of an iteration that it must be started with: prompts are not cut unless it is told to cut them, and one that
+ * is longer than max_num_tokens, 8192 by itself, is refused (llmapi/llm.py, _check_arguments). 0: its own will do. */
+static int64_t trtllm_tokens(const ft_fleet *f, const ft_way *w, bool cut)
+{
+    enum { OWN = 8192, UNIT = 64 };
+    const int64_t budget = asked_whole(f, "max_num_batched_tokens", w->budget);
+    const json_t *range = json_object_get(f->asked->base, "length_range");
+    double prompt = json_number_value(json_object_get(f->asked->base, "isl"));
+    if (json_array_size(range) == 2) prompt *= json_number_value(json_array_get(range, 1));
+    if (cut || prompt <= (double)(budget ? budget : OWN)) return budget;
+    return UNIT * (int64_t)ceil(prompt / UNIT);
+}
+
 static void trtllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engine_layout *l, side s)
 {
+    const bool cut = json_is_true(json_object_get(f->asked->base, "chunked_prefill"));
     ft__text_add(out, "trtllm-serve serve");
     model(out, f);
     ft__text_add(out, " --backend pytorch");
     whole(out, "--tp_size", l->tp * l->dp);
     if (l->pp > 1) whole(out, "--pp_size", l->pp);
     if (l->ep > 1) whole(out, "--ep_size", l->ep);
-    int64_t seqs = asked_whole(f, "max_num_seqs", w->max_seqs),
-            budget = asked_whole(f, "max_num_batched_tokens", w->budget);
+    const int64_t seqs = asked_whole(f, "max_num_seqs", w->max_seqs), tokens = trtllm_tokens(f, w, cut);
     if (seqs) whole(out, "--max_batch_size", seqs);
-    if (budget) whole(out, "--max_num_tokens", budget);
+    if (tokens) whole(out, "--max_num_tokens", tokens);
+    if (cut) ft__text_add(out, " --enable_chunked_prefill");
     bool options = l->dp > 1 || narrow_cache(f) || w->drafts > 0 || s != BOTH;
     if (options) ft__text_add(out, " --extra_llm_api_options options.yaml");
     ft__text_add(out, "\n");
@@ -126,6 +141,8 @@ static void trtllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
     if (w->drafts > 0)
         ft__text_addf(out, "#   speculative_config:\n#     decoding_type: MTP\n#     num_nextn_predict_layers: %g\n",
                       w->drafts);
+    /* Engines that prefill cannot prepare an iteration beside the one before (its examples/disaggregated). */
+    if (s == PREFILLS) ft__text_add(out, "#   disable_overlap_scheduler: true\n");
     if (s != BOTH) ft__text_add(out, "#   cache_transceiver_config:\n#     backend: UCX\n");
 }
 
