@@ -112,8 +112,8 @@ static int64_t trtllm_tokens(const ft_fleet *f, const ft_way *w, bool cut)
 {
     enum { OWN = 8192, UNIT = 64 };
     const int64_t budget = asked_whole(f, "max_num_batched_tokens", w->budget);
-    const json_t *range = json_object_get(f->asked->base, "length_range");
-    double prompt = json_number_value(json_object_get(f->asked->base, "isl"));
+    const json_t *range = ft__key_get(f->asked->base, FT_KEY_ID_LENGTH_RANGE);
+    double prompt = json_number_value(ft__key_get(f->asked->base, FT_KEY_ID_SERVE_ISL));
     if (json_array_size(range) == 2) prompt *= json_number_value(json_array_get(range, 1));
     if (cut || prompt <= (double)(budget ? budget : OWN)) return budget;
     return UNIT * (int64_t)ceil(prompt / UNIT);
@@ -121,7 +121,7 @@ static int64_t trtllm_tokens(const ft_fleet *f, const ft_way *w, bool cut)
 
 static void trtllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engine_layout *l, side s)
 {
-    const bool cut = json_is_true(json_object_get(f->asked->base, "chunked_prefill"));
+    const bool cut = json_is_true(ft__key_get(f->asked->base, FT_KEY_ID_CHUNKED_PREFILL));
     ft__text_add(out, "trtllm-serve serve");
     model(out, f);
     ft__text_add(out, " --backend pytorch");
