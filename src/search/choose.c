@@ -208,6 +208,20 @@ static ft_status warn_of_prices(ft_chosen *out, ft_error *err)
     return FT_OK;
 }
 
+/* Machines that are taken back are failures like others; how often that is, nobody publishes. */
+static void warn_of_spot(ft_chosen *out)
+{
+    const ft_choose_request *r = out->asked;
+    bool usual = r->failures.low < r->failures.high, priced = false; /* a rate that is given has no interval */
+    for (size_t i = 0; i < out->count; i++)
+        priced = priced || (out->choices[i].planned && ft__choice_offer(&out->choices[i]));
+    if (r->pricing == FT_SPOT && usual && priced)
+        ft__text_addf(&out->warnings,
+                      "%sspot machines are taken back at any time, which the usual \"failures\" do not count: give "
+                      "their \"rate\"",
+                      out->warnings.length ? "\n" : "");
+}
+
 /* A deadline that not even one step keeps, on whatever was asked for. */
 static void warn_of_deadline(ft_chosen *out)
 {
@@ -279,6 +293,7 @@ ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choo
     FT_TRY(find_least(ft, scratch, out, err));
     FT_TRY(decide(out, err));
     FT_TRY(warn_of_prices(out, err));
+    warn_of_spot(out);
     FT_TRY(warn_of_strangers(ft, out, err));
     warn_of_deadline(out);
     warn_of_providers(out);
