@@ -4,7 +4,8 @@
  * pass makes them, of every micro-batch, and hide behind it; the host's cores, each GPU its part of them, update what
  * is their rank's, as fast as they can, or as the memory that all GPUs of a server share lets them; weights come back
  * while the update goes on, so that the longer of the two counts. On drives (ZeRO-Infinity) states are read and written
- * between.
+ * between. A stack that does it in turn (DeepSpeed's own engine) copies gradients and weights in fp32, multiplies the
+ * gradients by a pass of its own and sends the weights back when all is updated.
  *
  * Weights (DeepSpeed's offload_param, FSDP's CPUOffload; states go with them): every layer's are copied in before it
  * runs, forward and going back, beside the layer before it; of shards each rank copies its own and gathers the rest.
@@ -19,12 +20,15 @@
  * A frozen copy (DPO's reference) runs the model's own forward pass once more, without a loss; adapters are switched
  * off for it instead. Its time is the forward pass's share of the step.
  *
- * Leaves out: a link that other GPUs share, or that two of these share, host memory that is not there, cores that are
- * busy otherwise. */
+ * GPUs of a server that copy at once share the processor's links, as many as its generation puts on one.
+ *
+ * Leaves out: links that other jobs use, host memory that is not there, cores that are busy otherwise, processes that
+ * have fewer threads than their part of the cores. */
 #include "ranks/beside.h"
 
 #include <math.h>
 
+#include "model/stack.h"
 #include "ranks/beside_constants.h"
 #include "timeline/states.h"
 
@@ -45,10 +49,20 @@ static double memory_of(const ft_workload *w, double sold, double ranks)
     return channels * FT_K_BESIDE_OF_CHANNELS / fmax(fmin(ranks, FT_K_BESIDE_SERVER_GPUS), 1) * 1e6;
 }
 
+/* GPUs that copy through one link of the processor. NVSwitch says that it is a server's board: cards have slots of
+ * their own. */
+static double sharing(const ft_workload *w, const ft_device *device, double sold, double ranks)
+{
+    const double most = sold > 32 ? FT_K_BESIDE_UPLINK5 : sold > 16 ? FT_K_BESIDE_UPLINK4 : FT_K_BESIDE_UPLINK3;
+    if (w->host_gbps > 0 || !device->link_switched) return 1;
+    return fmax(fmin(ranks, most), 1);
+}
+
 static links links_of(const ft_workload *w, const ft_device *device, double ranks)
 {
     const double sold = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_BESIDE_USUAL_GBPS;
-    const double host = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_BESIDE_OF_LINK;
+    const double alone = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_BESIDE_OF_LINK;
+    const double host = alone / sharing(w, device, sold, ranks);
     return (links){.host = host * 1e6,
                    .memory = memory_of(w, sold, ranks),
                    .pages = (w->host_gbps > 0 ? w->host_gbps : sold) * FT_K_BESIDE_OF_PAGES * 1e6,
@@ -67,17 +81,21 @@ static double updated_here(const ft_workload *w, const ft_memory *m)
 
 static void states(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
 {
+    const bool in_turn = ft__stack(w)->host_in_turn;
     const double own = updated_here(w, &s->memory), micros = fmax((double)w->accumulate, 1);
-    const double moved = own * weight_bytes(w), each = moved / l->host;
+    const double moved = own * (in_turn ? 4 : weight_bytes(w)), each = moved / l->host;
     const double backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
     double update = own * FT_K_BESIDE_UPDATE_NS * 1e-6;
     /* States are read and written, gradients read, the weights that go back written. */
-    if (l->memory > 0) update = fmax(update, 2 * (s->memory.host_bytes + moved) / l->memory);
+    if (l->memory > 0) update = fmax(update, 2 * (s->memory.host_bytes + own * weight_bytes(w)) / l->memory);
+    const double scaled = in_turn ? update * FT_K_BESIDE_SCALE_SHARE : 0;
+    if (w->optimizer == FT_ADAMW_FOREACH && !in_turn) update *= FT_K_BESIDE_APART; /* DeepSpeed's Adam is its own */
     if (ft__offloads(w, FT_OFFLOAD_OPTIMIZER_NVME)) update = fmax(update, 2 * s->memory.host_bytes / l->drives);
     out->update_ms += update;
     out->copies_ms += each * (micros + 1);
     out->copied_bytes += moved * (micros + 1);
-    out->exposed_ms += micros * fmax(each - backward, 0) + fmax(update, each);
+    out->exposed_ms += micros * fmax(each - backward, 0);
+    out->exposed_ms += in_turn ? scaled + update + each : fmax(update, each);
 }
 
 static void activations(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
@@ -123,6 +141,7 @@ void ft__beside_apply(const ft_workload *w, const ft_device *device, ft_step *st
     if (w->task != FT_TRAIN || !(step->step_ms > 0)) return;
     const links l = links_of(w, device, (double)step->ranks);
     if (ft__updates_on_host(w)) states(w, &l, step, &b);
+    const double cores_ms = b.exposed_ms;
     if (ft__offloads(w, FT_OFFLOAD_ACTIVATIONS)) activations(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_PARAMETERS)) parameters(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_PAGED_OPTIMIZER)) pages(&l, step, &b);
@@ -130,10 +149,11 @@ void ft__beside_apply(const ft_workload *w, const ft_device *device, ft_step *st
     step->beside = b;
     const double more = b.exposed_ms + b.reference_ms;
     if (!(more > 0)) return;
-    /* Copies and cores are known worse than kernels: what they add is as wide again on either side. */
+    /* Copies and cores are known worse than kernels, and nobody says which cores a process has. */
     const double before = step->step_ms, longer = (before + more) / before;
     step->low_ms += b.reference_ms * step->low_ms / before + b.exposed_ms * FT_K_BESIDE_LEAST;
-    step->high_ms += b.reference_ms * step->high_ms / before + b.exposed_ms * FT_K_BESIDE_MOST;
+    step->high_ms += b.reference_ms * step->high_ms / before + (b.exposed_ms - cores_ms) * FT_K_BESIDE_MOST +
+                     cores_ms * FT_K_BESIDE_MOST_CORES;
     step->step_ms += more;
     step->idle_ms += b.exposed_ms;
     step->busy_ms += b.reference_ms * (step->busy_ms < before ? step->busy_ms / before : 1);

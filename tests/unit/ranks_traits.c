@@ -1,5 +1,6 @@
 /* Every trait of a stack does what it says: one row each, a stack with the trait turned and everything else left alone.
  * A trait without a row fails the test. */
+#include "ranks/beside.h"
 #include "ranks_rig.h"
 
 typedef enum figure { LAUNCHES, STEP, PEAK, GRADIENTS, COMM, EXPOSED, HOST, SENT, SAVED, REFUSED } figure;
@@ -65,6 +66,8 @@ static const turn turns[] = {
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"module_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
     {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
+    {"host_in_turn", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, -1},
+    {"host_in_turn", "fsdp2", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
     {"broadcasts_updates", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
@@ -119,6 +122,7 @@ static double figure_of(const turn *t, bool turned)
         r.work.autocast = ft__kbit_prepared(&r.work, &own);
     }
     r.work.accumulate = t->micros;
+    if (!strcmp(t->trait, "host_in_turn")) r.work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
     if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
     r.work.master_weights = own.master_weights;
     r.work.attention = strstr(t->trait, "softmax") ? FT_EAGER : FT_FLASH;
@@ -145,6 +149,7 @@ static double figure_of(const turn *t, bool turned)
     double refused = ft__stack_check(&r.work, t->zero, t->tp > 1, r.parallel.sp, &err) != FT_OK ||
                      ft__parallel_check(&r.parallel, &model, &err) != FT_OK;
     forecast_sound(&r);
+    ft__beside_apply(&r.work, &r.device, &r.step);
     double launches = 0;
     for (int32_t i = 0; i < r.step.kernel_count; i++) launches += r.step.kernels[i].times;
     const double figures[] = {[LAUNCHES] = launches,
