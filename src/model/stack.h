@@ -77,6 +77,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
     X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
     X(host_in_turn, "states on the host: fp32 travels, a pass of its own scales it, weights return afterwards")    \
+    X(waits_for_weights, "weights on the host: a layer waits for its copy, which hides behind nothing")            \
     X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
     X(uneven_chunks, "chunks of an interleaved pipeline may differ by a layer")                                    \

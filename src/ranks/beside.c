@@ -8,7 +8,8 @@
  * gradients by a pass of its own and sends the weights back when all is updated.
  *
  * Weights (DeepSpeed's offload_param, FSDP's CPUOffload; states go with them): every layer's are copied in before it
- * runs, forward and going back, beside the layer before it; of shards each rank copies its own and gathers the rest.
+ * runs, forward and going back, beside the layer before it, or (FSDP, measured) after it; of shards each rank copies
+ * its own and gathers the rest.
  *
  * Activations (torchtune's OffloadActivations, Transformer Engine's cpu_offload): what a layer leaves goes down behind
  * the layers after it and comes back behind those before: two passes over the link, each beside its own pass. PyTorch's
@@ -39,13 +40,16 @@ typedef struct links {
 
 static double weight_bytes(const ft_workload *w) { return w->autocast ? 4 : fmax(ft_dtype_bytes(w->dtype), 2); }
 
-/* A rank's part of its server's memory, bytes per ms. A host behind another link than PCIe is its GPU's own (Grace). */
-static double memory_of(const ft_workload *w, double sold, double ranks)
+/* A rank's part of its server's memory, bytes per ms. A host behind another link than PCIe is its GPU's own (Grace);
+ * a card with plain GDDR sits in a desktop. */
+static double memory_of(const ft_workload *w, const ft_device *device, double sold, double ranks)
 {
+    const bool desktop = !device->memory_is_hbm && !device->inline_ecc;
     double channels = sold > 32   ? FT_K_BESIDE_CHANNELS_GBPS5
                       : sold > 16 ? FT_K_BESIDE_CHANNELS_GBPS4
                                   : FT_K_BESIDE_CHANNELS_GBPS3;
     if (w->host_gbps > sold) return 0;
+    if (desktop) channels = FT_K_BESIDE_DESKTOP_GBPS;
     return channels * FT_K_BESIDE_OF_CHANNELS / fmax(fmin(ranks, FT_K_BESIDE_SERVER_GPUS), 1) * 1e6;
 }
 
@@ -64,7 +68,7 @@ static links links_of(const ft_workload *w, const ft_device *device, double rank
     const double alone = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_BESIDE_OF_LINK;
     const double host = alone / sharing(w, device, sold, ranks);
     return (links){.host = host * 1e6,
-                   .memory = memory_of(w, sold, ranks),
+                   .memory = memory_of(w, device, sold, ranks),
                    .pages = (w->host_gbps > 0 ? w->host_gbps : sold) * FT_K_BESIDE_OF_PAGES * 1e6,
                    .drives = (w->nvme_gbps > 0 ? w->nvme_gbps : FT_K_BESIDE_NVME_GBPS) * 1e6};
 }
@@ -85,7 +89,8 @@ static void states(const ft_workload *w, const links *l, const ft_step *s, ft_be
     const double own = updated_here(w, &s->memory), micros = fmax((double)w->accumulate, 1);
     const double moved = own * (in_turn ? 4 : weight_bytes(w)), each = moved / l->host;
     const double backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
-    double update = own * FT_K_BESIDE_UPDATE_NS * 1e-6;
+    const bool narrow = s->memory.host_bytes <= own * FT_K_BESIDE_NARROW_BYTES;
+    double update = own * (narrow ? FT_K_BESIDE_UPDATE_NARROW_NS : FT_K_BESIDE_UPDATE_NS) * 1e-6;
     /* States are read and written, gradients read, the weights that go back written. */
     if (l->memory > 0) update = fmax(update, 2 * (s->memory.host_bytes + own * weight_bytes(w)) / l->memory);
     const double scaled = in_turn ? update * FT_K_BESIDE_SCALE_SHARE : 0;
@@ -108,15 +113,18 @@ static void activations(const ft_workload *w, const links *l, const ft_step *s, 
     out->exposed_ms += micros * (fmax(each - forward, 0) + fmax(each - backward, 0));
 }
 
-/* Read in the forward pass and again going back. */
+/* Read in the forward pass and again going back. A stack that waits for them keeps its weights as it updates them: fp32
+ * copies are what travels, and the GPU lowers them. */
 static void parameters(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
 {
-    const double micros = fmax((double)w->accumulate, 1), each = s->memory.streamed_bytes / l->host;
-    const double forward = s->phase_ms[FT_FORWARD] / micros,
+    const bool waits = ft__stack(w)->waits_for_weights;
+    const double wide = waits && w->master_weights ? 4 / fmax(ft_dtype_bytes(w->dtype), 2) : 1;
+    const double micros = fmax((double)w->accumulate, 1), bytes = s->memory.streamed_bytes * wide;
+    const double each = bytes / l->host, forward = s->phase_ms[FT_FORWARD] / micros,
                  backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
     out->copies_ms += 2 * each * micros;
-    out->copied_bytes += 2 * s->memory.streamed_bytes * micros;
-    out->exposed_ms += micros * (fmax(each - forward, 0) + fmax(each - backward, 0));
+    out->copied_bytes += 2 * bytes * micros;
+    out->exposed_ms += micros * (waits ? 2 * each : fmax(each - forward, 0) + fmax(each - backward, 0));
 }
 
 static void pages(const links *l, const ft_step *s, ft_beside *out)

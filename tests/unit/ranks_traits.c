@@ -68,6 +68,7 @@ static const turn turns[] = {
     {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
     {"host_in_turn", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, -1},
     {"host_in_turn", "fsdp2", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
+    {"waits_for_weights", "fsdp2", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
     {"broadcasts_updates", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
@@ -123,6 +124,7 @@ static double figure_of(const turn *t, bool turned)
     }
     r.work.accumulate = t->micros;
     if (!strcmp(t->trait, "host_in_turn")) r.work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
+    if (!strcmp(t->trait, "waits_for_weights")) r.work.offload = 1u << FT_OFFLOAD_PARAMETERS;
     if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
     r.work.master_weights = own.master_weights;
     r.work.attention = strstr(t->trait, "softmax") ? FT_EAGER : FT_FLASH;
