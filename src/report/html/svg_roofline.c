@@ -99,22 +99,72 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
     ft__text_drop(&t, out);
 }
 
+typedef struct circle {
+    double x, y, r;
+    size_t layer; /* of a plain picture */
+} circle;
+
+static circle circle_of(const plot *p, const ft_roof_dot *d, double longest)
+{
+    double height = fmax(height_of(p, d), p->y.low * 1.15); /* the slowest stand on the floor */
+    return (circle){.x = ft__ruler_at(&p->x, intensity_of(p, d)),
+                    .y = ft__ruler_at(&p->y, height),
+                    /* one alone has nothing to be larger than */
+                    .r = longest > 0 ? 3 + 9 * sqrt(d->total_ms / longest) : 6};
+}
+
+static void add_round(ft_text *out, const circle *c)
+{
+    double r = round(c->r * 10) / 10;
+    const double of[] = {c->x - r, c->y, r, r, 2 * r, r, r, -2 * r};
+    static const char *const before[] = {"M", ",", "a", ",", " 0 1 0 ", ",0a", ",", " 0 1 0 "};
+    for (int i = 0; i < 8; i++) {
+        ft__text_add(out, before[i]);
+        ft__svg_at(out, of[i]);
+    }
+    ft__text_add(out, ",0z");
+}
+
+/* Dots without words, as few paths as look the same: those of one colour share one, unless something that lies between
+ * covers part of both. */
+static bool add_plain_dots(ft_text *out, const plot *p, const ft_roof_dot *const *dots, size_t count, double longest)
+{
+    circle *at = calloc(count + 1, sizeof *at);
+    int *bound = calloc(count + 1, sizeof *bound); /* of a layer */
+    size_t layers = 0;
+    for (size_t i = 0; at && bound && i < count; i++) {
+        size_t over = 0; /* the first layer that covers all dots that this one lies on */
+        at[i] = circle_of(p, dots[i], longest);
+        for (size_t k = 0; k < i; k++)
+            if (hypot(at[i].x - at[k].x, at[i].y - at[k].y) < at[i].r + at[k].r + 1 && at[k].layer >= over)
+                over = at[k].layer + 1;
+        while (over < layers && bound[over] != (int)dots[i]->bound) over++;
+        if (over == layers) bound[layers++] = (int)dots[i]->bound;
+        at[i].layer = over;
+    }
+    for (size_t layer = 0; layer < layers; layer++) {
+        ft__text_addf(out, "<path class=\"dot %s\" d=\"", ft__bound_class[bound[layer]]);
+        for (size_t i = 0; i < count; i++)
+            if (at[i].layer == layer) add_round(out, &at[i]);
+        ft__text_add(out, "\"/>\n");
+    }
+    bool made = at && bound;
+    free(at);
+    free(bound);
+    return made;
+}
+
 static void add_dot(ft_text *out, const ft_frame *f, const plot *p, const ft_roof_dot *d, double longest)
 {
-    double r = longest > 0 ? 3 + 9 * sqrt(d->total_ms / longest) : 6; /* one alone has nothing to be larger than */
-    double height = fmax(height_of(p, d), p->y.low * 1.15);           /* the slowest stand on the floor */
+    circle c = circle_of(p, d, longest);
     ft__text_addf(out, "<circle class=\"dot %s\" cx=\"", ft__bound_class[d->bound]);
-    ft__svg_at(out, ft__ruler_at(&p->x, intensity_of(p, d)));
+    ft__svg_at(out, c.x);
     ft__text_add(out, "\" cy=\"");
-    ft__svg_at(out, ft__ruler_at(&p->y, height));
+    ft__svg_at(out, c.y);
     ft__text_add(out, "\" r=\"");
-    ft__svg_at(out, r);
+    ft__svg_at(out, c.r);
     ft__text_add(out, "\"");
     if (f->live && d->at >= 0) ft__text_addf(out, " data-at=\"%d\"", d->at);
-    if (f->plain) {
-        ft__text_add(out, "/>\n");
-        return;
-    }
     ft__text_add(out, "><title>");
     ft_text t = {.cap = 4096};
     ft__text_addf(&t, "%s: ", d->name ? d->name : "");
@@ -175,7 +225,8 @@ bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const 
     ft__svg_ruler_y(out, &p.y, p.x.from, p.x.to, "achieved TFLOP/s");
     add_roofs(out, f, &p, roof);
     if (count == 1) longest = 0;
-    for (size_t i = 0; i < count; i++) add_dot(out, f, &p, order[i], longest);
+    bool made = !f->plain || add_plain_dots(out, &p, order, count, longest);
+    for (size_t i = 0; !f->plain && i < count; i++) add_dot(out, f, &p, order[i], longest);
     if (still)
         ft__svg_label(out, 0, bottom + 56, FT_START, "dim",
                       f->width < 680
@@ -185,7 +236,7 @@ bool ft__svg_roofline(ft_text *out, const ft_frame *f, const char *title, const 
     ft__svg_close(out);
     free(order);
     ft__text_drop(&desc, out);
-    return !out->failed;
+    return made && !out->failed;
 }
 
 void ft__add_kernel_name(ft_text *out, const ft_merged *k)
