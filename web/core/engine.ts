@@ -105,6 +105,11 @@ export class Engine {
         return this.ask([asText(request)], options).then((answers) => answers[0]!);
     }
 
+    /** A few that are needed together, one after the other by one worker: what they share is still at hand there. */
+    answers(requests: readonly string[], options: AskOptions = {}): Promise<string[]> {
+        return requests.length ? this.ask([...requests], options) : Promise.resolve([]);
+    }
+
     /** Many requests on all workers; answers come in the order of the requests, as soon as they are there. */
     async *batch(lines: Iterable<object | string>, options: AskOptions = {}): AsyncGenerator<string> {
         const ahead: Promise<string[]>[] = [];

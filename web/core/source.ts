@@ -27,10 +27,8 @@ class Browser implements Source {
     answer(request: string): Promise<string> {
         return this.engine.answer(request);
     }
-    async answers(requests: readonly string[]): Promise<string[]> {
-        const found: string[] = [];
-        for (const request of requests) found.push(await this.engine.answer(request));
-        return found;
+    answers(requests: readonly string[]): Promise<string[]> {
+        return this.engine.answers(requests);
     }
     put(path: string, bytes: Uint8Array): Promise<void> {
         return this.engine.put(path, bytes);
@@ -94,14 +92,20 @@ class Server implements Source {
         return null;
     }
 
+    /** Whether the library in the browser answers it as the server would, and sooner. */
+    private nearby(request: string): boolean {
+        return isSmall(request) && !(this.files && isPath(request));
+    }
+
     async answer(request: string): Promise<string> {
-        if (this.near && isSmall(request) && !(this.files && isPath(request))) return this.near.answer(request);
+        if (this.near && this.nearby(request)) return this.near.answer(request);
         const ours = this.gone || this.kept.some((path) => request.includes(JSON.stringify(path)));
         const lines = ours ? null : await this.asked([request]);
         return lines?.[0] ?? (await this.here()).answer(request);
     }
 
     async answers(requests: readonly string[]): Promise<string[]> {
+        if (this.near && requests.every((request) => this.nearby(request))) return this.near.answers(requests);
         const lines = this.gone || !requests.length ? null : await this.asked(requests);
         if (lines) return lines;
         const found: string[] = [];

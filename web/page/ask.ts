@@ -3,11 +3,12 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import type { Source } from '../core/source';
 import type { Failure, Request } from './answers';
-import { together, work } from './work';
+import { atRest, together } from './work';
 
 let source: Source | null = null;
 const waiting: (() => void)[] = [];
 const seen = new Map<string, string>(); // the last answers, so that going back costs nothing
+const under = new Map<string, Promise<string>>(); // asked with others, and not there yet
 const mostSeen = 64;
 const several = 4; // of many: a newer question waits for no more than these
 
@@ -35,7 +36,7 @@ function remember(key: string, text: string): void {
 /** The answer's text, as the library wrote it. */
 export async function askText(request: Request): Promise<string> {
     const key = JSON.stringify(request);
-    const known = seen.get(key);
+    const known = seen.get(key) ?? under.get(key);
     if (known !== undefined) return known;
     await opened();
     const text = await source!.answer(key);
@@ -44,16 +45,31 @@ export async function askText(request: Request): Promise<string> {
 }
 
 /** Several at once, those that are known without asking: a server answers on all its cores. */
-async function askAll<T>(requests: readonly Request[]): Promise<(T | Failure)[]> {
-    await opened();
-    const keys = requests.map((request) => JSON.stringify(request));
-    const unknown = [...new Set(keys.filter((key) => !seen.has(key)))];
-    const texts = await source!.answers(unknown);
-    const found = new Map(unknown.map((key, i) => [key, texts[i]!]));
-    const all = keys.map((key) => found.get(key) ?? seen.get(key)!);
-    for (const [key, text] of found) remember(key, text);
-    return all.map((text) => JSON.parse(text) as T | Failure);
+export async function askTexts(keys: readonly string[]): Promise<string[]> {
+    const known = new Map(keys.filter((key) => seen.has(key)).map((key) => [key, seen.get(key)!]));
+    const unknown = [...new Set(keys.filter((key) => !known.has(key)))];
+    const asked = opened().then(() => (unknown.length ? source!.answers(unknown) : []));
+    unknown.forEach((key, i) => under.set(key, asked.then((texts) => texts[i]!)));
+    try {
+        (await asked).forEach((text, i) => {
+            known.set(unknown[i]!, text);
+            remember(unknown[i]!, text);
+        });
+    } finally {
+        for (const key of unknown) under.delete(key);
+    }
+    return keys.map((key) => known.get(key)!);
 }
+
+async function askAll<T>(requests: readonly Request[]): Promise<(T | Failure)[]> {
+    const texts = await askTexts(requests.map((request) => JSON.stringify(request)));
+    return texts.map((text) => JSON.parse(text) as T | Failure);
+}
+
+let foreseen: ReadonlyMap<string, unknown> = new Map(); // what a movement asked ahead (ahead.ts), as it came
+export const foresee = (found: ReadonlyMap<string, unknown>): void => void (foreseen = found);
+/** What is there already of a movement that is being drawn; undefined: nothing. */
+export const known = <T>(key: string): T | undefined => foreseen.get(key) as T | undefined;
 
 export async function ask<T>(request: Request): Promise<T | Failure> {
     return JSON.parse(await askText(request)) as T | Failure;
@@ -70,13 +86,33 @@ interface Slot {
     wanted: string | null;
     under: boolean;
     shown: string;
+    asked: Asked<unknown>;
 }
+
+/** The answer beside what was there before. */
+const withAnswer = <T extends { ok: true }>(
+    old: Asked<T>,
+    found: T | Failure,
+    request: Request,
+    busy: boolean,
+): Asked<T> => (found.ok ? { answer: found, request, error: null, busy } : { ...old, error: found.error, busy });
 
 /** The answer to the newest request; null asks nothing. `later`: not before the settings rest. */
 export function useAnswer<T extends { ok: true }>(request: Request | null, later = false): Asked<T> {
-    const [asked, set] = useState<Asked<T>>({ answer: null, request: null, error: null, busy: true });
-    const slot = useRef<Slot>({ wanted: null, under: false, shown: '' }).current;
+    const [, again] = useState(0);
+    const slot = useRef<Slot>({
+        wanted: null,
+        under: false,
+        shown: '',
+        asked: { answer: null, request: null, error: null, busy: true },
+    }).current as Slot & { asked: Asked<T> };
+    const set = (asked: Asked<T>): void => {
+        slot.asked = asked;
+        again((n) => n + 1);
+    };
     const key = request && JSON.stringify(request);
+    const there = request && key !== slot.shown && !slot.under ? known<T | Failure>(key!) : undefined;
+    if (there) Object.assign(slot, { shown: key, asked: withAnswer(slot.asked, there, request!, false) });
     useLayoutEffect(() => {
         slot.wanted = key;
         if (key === null || key === slot.shown || slot.under) return;
@@ -89,33 +125,19 @@ export function useAnswer<T extends { ok: true }>(request: Request | null, later
                     ok: false,
                     error: { code: 'page', message: String(wrong) },
                 }));
-                const show = (found: T | Failure): void => {
-                    const busy = slot.wanted !== text;
-                    if (found.ok) set({ answer: found, request: of, error: null, busy });
-                    else set((old) => ({ ...old, error: found.error, busy }));
-                };
+                const show = (found: T | Failure): void =>
+                    set(withAnswer(slot.asked, found, of, slot.wanted !== text));
                 if (later) show(await asks);
                 else await together(asks, show);
                 slot.shown = text;
             }
             slot.under = false;
         };
-        set((old) => (old.busy ? old : { ...old, busy: true }));
+        if (!slot.asked.busy) set({ ...slot.asked, busy: true });
         if (!later) return void next();
-        const timer = setTimeout(() => void (slot.under || next()), work.rest);
-        return () => clearTimeout(timer);
+        return atRest(() => void (slot.under || next()));
     }, [key]);
-    return asked;
-}
-
-/** The value once it rests; the first at once. For what is too much to be shown for every movement of a slider. */
-export function useRested<T>(value: T): T {
-    const [shown, set] = useState(value);
-    useEffect(() => {
-        const timer = setTimeout(() => set(() => value), work.rest);
-        return () => clearTimeout(timer);
-    }, [value]);
-    return shown;
+    return slot.asked;
 }
 
 /** Several at once, in order; kept until the next are all there. */

@@ -1,9 +1,9 @@
 // Pictures are drawn by the library (task "draw"), here as in reports: the page says what, and how wide its place is. What
 // is wanted in one go of one request is asked together, so that the step is forecast once for all of its pictures.
 import { useLayoutEffect, useRef, useState } from 'preact/hooks';
-import { ask } from './ask';
+import { ask, known } from './ask';
 import type { Request } from './answers';
-import { moving, together, work } from './work';
+import { atRest, moving, together, work } from './work';
 
 export type Spec = { what: string; [key: string]: unknown };
 interface Drawings {
@@ -46,30 +46,68 @@ function draw(of: Request | null, spec: Spec): Promise<string | null> {
     });
 }
 
+interface Place {
+    wanted: string;
+    of: Request | null;
+    spec: Spec | null;
+    shown: string; // the key of the picture that is there
+    plain: boolean;
+    under: boolean;
+    text: string;
+    inSight: boolean;
+}
+const places = new Set<Place>();
+
+/** Pictures on the screen that are drawn of `key`: what they are, and what is asked for now. */
+export function inSight(key: string): { spec: Spec; ask: Spec }[] {
+    const plain = moving();
+    return [...places]
+        .filter((place) => place.inSight && place.spec && place.of && JSON.stringify(place.of) === key)
+        .map(({ spec }) => ({ spec: spec!, ask: plain ? { ...spec!, plain } : spec! }));
+}
+
 /** The newest picture that is there; null asks nothing. Those that a slider leaves behind are never asked, and one that is
  *  out of sight waits until the slider rests. While it moves, marks have no words of their own: nobody points at them. */
 export function useDrawn(of: Request | null, spec: Spec | null, inSight: boolean): string {
-    const [svg, set] = useState('');
-    const slot = useRef({ wanted: '', of, spec, shown: '', plain: false, under: false }).current;
+    const [, again] = useState(0);
+    const place = useRef<Place>({
+        wanted: '',
+        of,
+        spec,
+        shown: '',
+        plain: false,
+        under: false,
+        text: '',
+        inSight,
+    }).current;
     const key = spec ? JSON.stringify([of, spec]) : '';
+    const there = key && key !== place.shown && !place.under ? known<{ svg: string; plain: boolean }>(key) : undefined;
+    if (there?.svg) Object.assign(place, { shown: key, text: there.svg, plain: there.plain });
     useLayoutEffect(() => {
-        Object.assign(slot, { wanted: key, of, spec });
+        places.add(place);
+        return () => void places.delete(place);
+    }, []);
+    useLayoutEffect(() => {
+        Object.assign(place, { wanted: key, of, spec, inSight });
         if (!key) return;
         const next = async (): Promise<void> => {
-            if (slot.under) return;
-            slot.under = true;
-            while (slot.spec && (slot.wanted !== slot.shown || (slot.plain && !moving()))) {
-                const asked = slot.wanted,
+            if (place.under) return;
+            place.under = true;
+            while (place.spec && (place.wanted !== place.shown || (place.plain && !moving()))) {
+                const asked = place.wanted,
                     plain = moving();
-                const wanted = draw(slot.of, plain ? { ...slot.spec, plain } : slot.spec);
-                await together(wanted, (found) => found !== null && set(found));
-                Object.assign(slot, { shown: asked, plain });
+                const wanted = draw(place.of, plain ? { ...place.spec, plain } : place.spec);
+                await together(wanted, (found) => {
+                    if (found === null) return;
+                    place.text = found;
+                    again((n) => n + 1);
+                });
+                Object.assign(place, { shown: asked, plain });
             }
-            slot.under = false;
+            place.under = false;
         };
         if (inSight) void next();
-        const later = setTimeout(() => void next(), work.rest);
-        return () => clearTimeout(later);
+        return atRest(() => void next());
     }, [key, inSight]);
-    return svg;
+    return place.text;
 }

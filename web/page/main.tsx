@@ -1,15 +1,27 @@
 // The page: which view is shown, what is asked of the library, examples for who comes for the first time.
 import { render, type JSX } from 'preact';
-import { useEffect, useState } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Progress } from '../core/engine';
 import { open } from '../core/source';
 import { answerer, ready } from './ask';
 import { catalogue, type Catalogue } from './catalogue';
 import { examples } from './examples';
 import { StepForm } from './form/step_form';
-import { address, change, follow, redo, redoable, state, undo, undoable, useChanges, visit } from './state';
+import {
+    address,
+    change,
+    follow,
+    redo,
+    redoable,
+    state,
+    undo,
+    undoable,
+    useAnswered,
+    useChanges,
+    visit,
+} from './state';
 import { Spoken } from './spoken';
-import { views } from './views';
+import { views, type View } from './views';
 import { StepView } from './view/step';
 
 function Top(p: { of: Catalogue | null }): JSX.Element {
@@ -87,8 +99,23 @@ function Examples(p: { of: Catalogue; first: boolean }): JSX.Element {
     );
 }
 
-function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
+/** It follows settings at once; what is asked of them comes with its answers. */
+function Side(p: { of: Catalogue; form: View['form'] }): JSX.Element {
     const now = useChanges();
+    const wide = matchMedia('(min-width: 821px)').matches;
+    const Form = p.form;
+    return (
+        <aside class="side" aria-label="Settings">
+            <details open={wide}>
+                <summary>Settings</summary>
+                <Form is={now.is} of={p.of} />
+            </details>
+        </aside>
+    );
+}
+
+function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
+    const now = useAnswered();
     const view = views.find((v) => v.id === now.view && (!v.task || p.of.tasks.has(v.task)));
     useEffect(() => {
         const keys = (e: KeyboardEvent): void => {
@@ -111,19 +138,18 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
             removeEventListener('drop', stay);
         };
     }, []);
-    const wide = matchMedia('(min-width: 821px)').matches;
-    const Form = view?.form ?? StepForm,
+    const form = view?.form ?? StepForm,
         Body = view?.body ?? StepView;
     return (
         <>
             <Top of={p.of} />
             <div class="frame">
-                <aside class="side" aria-label="Settings">
-                    <details open={wide}>
-                        <summary>Settings</summary>
-                        <Form is={now.is} of={p.of} />
-                    </details>
-                </aside>
+                {useMemo(
+                    () => (
+                        <Side of={p.of} form={form} />
+                    ),
+                    [p.of, form],
+                )}
                 <main class="body" id="answers" tabIndex={-1}>
                     <Spoken />
                     <Examples of={p.of} first={p.first} />

@@ -58,43 +58,47 @@ export function Card(p: {
         const found = svg();
         if (found) save(`foretell-${p.name}`, found);
     };
-    const table = p.table;
+    const table = useRef(p.table);
+    table.current = p.table;
+    const header = (): JSX.Element => (
+        <header>
+            <h2 id={`h-${p.name}`}>{p.title}</h2>
+            <span class="tools">
+                {p.tools}
+                {p.picture !== false && (
+                    <button class="plain" aria-label={`${p.title}: save as SVG`} onClick={each(saveSvg)}>
+                        SVG
+                    </button>
+                )}
+                {p.picture !== false && (
+                    <button
+                        class="plain"
+                        aria-label={`${p.title}: save as PNG`}
+                        onClick={each((n, s) => void savePng(n, s))}
+                    >
+                        PNG
+                    </button>
+                )}
+                {p.table && (
+                    <button
+                        class="plain"
+                        aria-label={`${p.title}: save as CSV`}
+                        onClick={() =>
+                            void Promise.resolve(table.current!()).then((t) =>
+                                saveCsv(`foretell-${p.name}`, t.head, t.rows),
+                            )
+                        }
+                    >
+                        CSV
+                    </button>
+                )}
+            </span>
+            {p.note && <p>{p.note}</p>}
+        </header>
+    );
     return (
         <section class={`card ${p.wide ?? ''}`} ref={here} aria-labelledby={`h-${p.name}`} data-card={p.name}>
-            <header>
-                <h2 id={`h-${p.name}`}>{p.title}</h2>
-                <span class="tools">
-                    {p.tools}
-                    {p.picture !== false && (
-                        <button class="plain" aria-label={`${p.title}: save as SVG`} onClick={each(saveSvg)}>
-                            SVG
-                        </button>
-                    )}
-                    {p.picture !== false && (
-                        <button
-                            class="plain"
-                            aria-label={`${p.title}: save as PNG`}
-                            onClick={each((n, s) => void savePng(n, s))}
-                        >
-                            PNG
-                        </button>
-                    )}
-                    {table && (
-                        <button
-                            class="plain"
-                            aria-label={`${p.title}: save as CSV`}
-                            onClick={() =>
-                                void Promise.resolve(table()).then((t) =>
-                                    saveCsv(`foretell-${p.name}`, t.head, t.rows),
-                                )
-                            }
-                        >
-                            CSV
-                        </button>
-                    )}
-                </span>
-                {p.note && <p>{p.note}</p>}
-            </header>
+            {useMemo(header, [p.name, p.title, p.note, p.tools, p.picture, !p.table])}
             {p.children}
         </section>
     );

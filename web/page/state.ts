@@ -3,7 +3,8 @@
 //
 // The address is `#VIEW?key=value&…`; what is as it would be without saying is left out.
 import { useEffect, useState } from 'preact/hooks';
-import { move, work } from './work';
+import { ahead } from './ahead';
+import { move, told, work } from './work';
 
 export interface State {
     view: string;
@@ -13,12 +14,16 @@ export interface State {
 const longest = 200;
 const calm = 500; // changes of one key closer than this, in ms, are one to undo: a slider that is dragged
 
+const patience = 30; // ms that settings wait for their answers, to be drawn with them
+
 let now: State = { view: 'step', is: {} };
+let shown = now; // what the answers on the page are of: behind `now` by one answer while a slider moves
 let past: State[] = [],
     future: State[] = [];
 let lastKey = '',
     lastTime = 0;
-const listeners = new Set<() => void>();
+const listeners = new Set<() => void>(); // to settings
+const readers = new Set<() => void>(); // to what is drawn with its answers
 
 export function parse(hash: string): State | null {
     const found = /^#([a-z]+)(?:\?(.*))?$/.exec(hash);
@@ -36,9 +41,10 @@ export function address(s: State): string {
 }
 
 let writing: ReturnType<typeof setTimeout> | undefined; // the timer of an address that waits
-/** `moving`: a slider on its way. Its address is written when it rests: browsers take one as a visit, which costs them more than
- *  the movement itself, and count how often it changes. */
-function show(next: State, kept: boolean, moving = false): void {
+/** `stays`: settings of the same view, which are drawn with their answers. `moving`: a slider on its way. Its address is
+ *  written when it rests: browsers take one as a visit, which costs them more than the movement itself, and count how
+ *  often it changes. */
+function show(next: State, kept: boolean, moving = false, stays = false): void {
     now = next;
     clearTimeout(writing);
     const write = (): void => {
@@ -49,7 +55,45 @@ function show(next: State, kept: boolean, moving = false): void {
         move();
         writing = setTimeout(write, work.rest);
     } else write();
+    if (kept || !stays) tell(now);
+    else follows(); // asked first: the library works while the form is drawn
     for (const listener of listeners) listener();
+}
+
+let turn = 0; // of what is drawn: answers of another are too late
+let waits = false; // settings wait for their answers
+let late = false; // answers that are asked for take long: settings are drawn without them
+
+function tell(of: State): void {
+    turn++;
+    waits = false;
+    shown = of;
+    for (const reader of readers) reader();
+    told();
+}
+
+/** Draws the newest settings with their answers, as soon as those are there; of settings that change meanwhile only the
+ *  last. */
+function follows(): void {
+    if (waits) return;
+    const of = now,
+        mine = turn;
+    const there = late ? null : ahead(of.is, shown.is);
+    if (!there) return tell(now);
+    waits = true;
+    const timer = setTimeout(() => {
+        if (mine !== turn) return;
+        late = true;
+        tell(now);
+    }, patience);
+    const done = (): void => {
+        late = false;
+        clearTimeout(timer);
+        if (mine !== turn) return;
+        tell(of);
+        if (now !== of) follows();
+    };
+    there.then(done, done);
 }
 
 export const state = (): State => now;
@@ -66,7 +110,8 @@ export function change(values: { [key: string]: string }, view = now.view): void
     if (!moving) past = [...past, now].slice(-longest);
     future = [];
     [lastKey, lastTime] = [key, time];
-    show(next, view !== now.view, moving && view === now.view);
+    const stays = view === now.view;
+    show(next, !stays, moving && stays, stays);
 }
 
 /** Another question altogether, as a link or an example asks it. */
@@ -99,7 +144,7 @@ export const redoable = (): boolean => future.length > 0;
 /** At the start, and when somebody edits the address or goes back. */
 export function follow(first: string): boolean {
     const given = parse(location.hash);
-    now = given ?? parse(first)!;
+    now = shown = given ?? parse(first)!;
     const arrive = (): void => {
         const next = parse(location.hash);
         if (!next || address(next) === address(now)) return;
@@ -107,6 +152,7 @@ export function follow(first: string): boolean {
         past = [...past, now].slice(-longest);
         lastKey = '';
         now = next;
+        tell(now);
         for (const listener of listeners) listener();
     };
     addEventListener('hashchange', arrive);
@@ -114,12 +160,23 @@ export function follow(first: string): boolean {
     return given !== null;
 }
 
-export function useChanges(): State {
+function useOf(those: Set<() => void>): void {
     const [, again] = useState(0);
     useEffect(() => {
-        const listener = (): void => again((n) => n + 1);
-        listeners.add(listener);
-        return () => void listeners.delete(listener);
+        const one = (): void => again((n) => n + 1);
+        those.add(one);
+        return () => void those.delete(one);
     }, []);
+}
+
+/** Settings as they are. */
+export function useChanges(): State {
+    useOf(listeners);
     return now;
+}
+
+/** Settings whose answers are on the page, or will be. */
+export function useAnswered(): State {
+    useOf(readers);
+    return shown;
 }

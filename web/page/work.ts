@@ -11,6 +11,35 @@ export const move = (): void => void (moved = performance.now());
 /** A slider is being dragged: what is shown now is shown for a moment. */
 export const moving = (): boolean => performance.now() - moved < work.rest;
 
+const resting = new Set<() => void>();
+let asked = 0, // when something last wanted to be called
+    due = 0,
+    alarm: ReturnType<typeof setTimeout> | undefined;
+
+function wake(): void {
+    const left = asked + work.rest - performance.now();
+    if (left > 1) return setAlarm(left);
+    alarm = undefined;
+    const all = [...resting];
+    resting.clear();
+    for (const then of all) then();
+}
+
+function setAlarm(ms: number): void {
+    clearTimeout(alarm);
+    due = performance.now() + ms;
+    alarm = setTimeout(wake, ms);
+}
+
+/** Calls back once nothing has changed for a while; what it returns takes that back. One timer for all that wait: a
+ *  movement has a dozen of them. */
+export function atRest(then: () => void): () => void {
+    resting.add(then);
+    asked = performance.now();
+    if (alarm === undefined || due > asked + work.rest) setAlarm(work.rest);
+    return () => void resting.delete(then);
+}
+
 const patience = 30; // ms that what came first waits for the rest
 let under = 0; // asked, and not there yet
 let waits: (() => void)[] = [];
@@ -21,6 +50,8 @@ export function whenShown(listener: () => void): () => void {
     listeners.add(listener);
     return () => void listeners.delete(listener);
 }
+/** What came is being shown. */
+export const told = (): void => listeners.forEach((listener) => listener());
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 function showAll(): void {
@@ -29,7 +60,7 @@ function showAll(): void {
     waits = [];
     timer = undefined;
     for (const show of all) show();
-    for (const listener of listeners) listener();
+    told();
 }
 
 /** Something that a movement asked for: its figures, its pictures. They come one by one and are shown together, so that the

@@ -88,7 +88,8 @@ export function Drawn(p: {
             y: scaleOf(ruled?.getAttribute('data-y')),
             bottom: Number(axis?.getAttribute('y1') ?? svg.viewBox.baseVal.height),
         };
-        svg.setAttribute('tabindex', p.keys ? '0' : '-1');
+        const stop = p.keys ? '0' : '-1';
+        if (svg.getAttribute('tabindex') !== stop) svg.setAttribute('tabindex', stop);
         if (p.note) svg.setAttribute('aria-label', `${svg.getAttribute('aria-label') ?? ''} ${p.note}`);
         p.ready?.(plot.current);
     }, [text]);

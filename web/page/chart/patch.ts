@@ -1,6 +1,7 @@
-// Pictures that change: the library writes one element to a line, so that two pictures can be held against each other line by
-// line. What stayed is left alone, what moved gets its new attributes, and only what is new is parsed: of a slider's movement
-// most marks are as they were, or moved.
+// Pictures that change: the library writes one element to a line, so that two pictures can be held against each other
+// line by line. What stayed is left alone, what moved gets its new attributes, and only what is new is parsed: of a
+// slider's movement most marks are as they were, or moved. Where an axis has a mark more or less, the lines behind it
+// are found again.
 import { work } from '../work';
 
 interface Kept {
@@ -10,9 +11,9 @@ interface Kept {
 }
 const kept = new WeakMap<Element, Kept>(); // by the place that a picture is in
 
-/** An element without others in it; entities are left to the parser. */
-const simple = /^<(\w+)((?: [\w-]+="[^"&]*")*)(?:\/>|>([^<&]*)<\/\w+>)$/;
 const attribute = / ([\w-]+)="([^"]*)"/g;
+const words = /^>([^<&]*)<\/\w+>$/; // of an element without others in it
+const farthest = 24; // lines ahead, in which one that came or went is looked for
 
 function parsed(markup: string): SVGSVGElement | null {
     const made = document.createElement('template');
@@ -20,23 +21,75 @@ function parsed(markup: string): SVGSVGElement | null {
     return made.content.querySelector('svg');
 }
 
-function give(element: Element, text: string): void {
-    let many = 0;
-    for (const [, name, value] of text.matchAll(attribute)) {
-        many++;
-        if (element.getAttribute(name!) !== value) element.setAttribute(name!, value!);
+/** Whether the element of the line `from` could be made that of `to`; entities and elements within are left to the
+ *  parser. */
+function patched(element: Element, from: string, to: string): boolean {
+    const old = from.split('"'),
+        now = to.split('"'), // names at even places, values at odd ones, at last what the element says
+        last = now.length - 1;
+    if (old.length !== now.length) return false;
+    for (let i = 0; i < last; i += 2) {
+        if (old[i] !== now[i] || now[i]!.includes('>')) return false;
+        if (old[i + 1] !== now[i + 1] && now[i + 1]!.includes('&')) return false;
     }
-    if (element.attributes.length === many) return;
-    for (const { name } of [...element.attributes]) if (!text.includes(` ${name}="`)) element.removeAttribute(name);
+    if (old[last] !== now[last]) {
+        const said = words.exec(now[last]!);
+        if (!said || element.firstElementChild) return false;
+        element.textContent = said[1]!;
+    }
+    for (let i = 1; i < last; i += 2) {
+        if (old[i] === now[i]) continue;
+        const name = now[i - 1]!;
+        element.setAttribute(name.slice(name.lastIndexOf(' ') + 1, -1), now[i]!);
+    }
+    return true;
 }
 
-/** Whether the element could be made what the line says. */
-function patched(element: Element, line: string): boolean {
-    const found = simple.exec(line);
-    if (!found || found[1] !== element.tagName || element.firstElementChild) return false;
-    give(element, found[2]!);
-    if ((found[3] ?? '') !== element.textContent) element.textContent = found[3] ?? '';
-    return true;
+/** What stays of a line while its mark moves: element and class. */
+function kind(line: string | undefined): string {
+    if (line === undefined) return '';
+    const at = line.indexOf('class="');
+    return line.slice(0, line.indexOf(' ')) + (at < 0 ? '' : line.slice(at, line.indexOf('"', at + 7)));
+}
+
+/** How many lines of `list` from `at` on stand before one of that kind; none within reach: Infinity. */
+function before(list: readonly string[], at: number, of: string): number {
+    for (let i = 1; i < farthest && at + i < list.length; i++) if (kind(list[at + i]) === of) return i;
+    return Infinity;
+}
+
+/** The elements that stay, each in the place of its new line; null: to be made. The others are taken out. */
+function staying(old: Kept, lines: readonly string[]): (Element | null)[] {
+    const next: (Element | null)[] = [];
+    let j = 0;
+    const drop = (many: number): void => {
+        for (const end = j + many; j < end; j++) old.elements[j]!.remove();
+    };
+    for (let i = 0; i < lines.length; i++) {
+        const line = lines[i]!;
+        if (line !== old.lines[j]) {
+            work.elements++;
+            const [is, was] = [kind(line), kind(old.lines[j])];
+            if (is !== was) {
+                const gone = before(old.lines, j, is),
+                    came = before(lines, i, was);
+                if (gone < Infinity && gone <= came) drop(gone);
+                else {
+                    if (came === Infinity && j < old.elements.length) drop(1);
+                    next.push(null);
+                    continue;
+                }
+            }
+            if (line !== old.lines[j] && !patched(old.elements[j]!, old.lines[j]!, line)) {
+                drop(1);
+                next.push(null);
+                continue;
+            }
+        }
+        next.push(old.elements[j++]!);
+    }
+    drop(old.elements.length - j);
+    return next;
 }
 
 /** The head of a picture: its size, and its words for who cannot see it; what the page gave it stays. */
@@ -51,7 +104,8 @@ function head(svg: SVGSVGElement, line: string): void {
 /** The picture in its place. The <svg> element stays while its contents change, so that the focus stays too. Titles of marks
  *  become attributes: the page says them itself, and the browser shall not say them again. */
 export function put(place: Element, text: string): SVGSVGElement | null {
-    const all = text.replace(/><title>([^<]*)<\/title>/g, ' data-tip="$1">').trimEnd().split('\n');
+    const said = text.includes('<title>') ? text.replace(/><title>([^<]*)<\/title>/g, ' data-tip="$1">') : text;
+    const all = said.trimEnd().split('\n');
     const lines = all.slice(1, -1);
     const old = kept.get(place);
     work.pictures++;
@@ -64,24 +118,17 @@ export function put(place: Element, text: string): SVGSVGElement | null {
         work.last = performance.now();
         return svg;
     }
-    const { svg, elements } = old;
+    const { svg } = old;
     head(svg, all[0]!);
-    const anew: number[] = [];
-    for (let i = 0; i < lines.length; i++) {
-        if (i < elements.length && lines[i] === old.lines[i]) continue;
-        work.elements++;
-        if (i >= elements.length || !patched(elements[i]!, lines[i]!)) anew.push(i);
+    const elements = staying(old, lines);
+    const anew = lines.filter((_, i) => !elements[i]);
+    const made = anew.length ? [...(parsed(`<svg>${anew.join('')}</svg>`)?.children ?? [])] : [];
+    let after: Element | null = svg.querySelector(':scope > [data-live]'); // marks of the pointer stay in front
+    for (let i = lines.length - 1; i >= 0; i--) {
+        if (!elements[i]) svg.insertBefore((elements[i] = made.pop()!), after);
+        after = elements[i]!;
     }
-    for (const gone of elements.splice(lines.length)) gone.remove();
-    const made = anew.length ? [...(parsed(`<svg>${anew.map((i) => lines[i]).join('')}</svg>`)?.children ?? [])] : [];
-    const live = svg.querySelector(':scope > [data-live]'); // marks of the pointer stay in front
-    anew.forEach((i, k) => {
-        const fresh = made[k]!;
-        if (i < elements.length) elements[i]!.replaceWith(fresh);
-        else svg.insertBefore(fresh, live);
-        elements[i] = fresh;
-    });
-    old.lines = lines;
+    Object.assign(old, { lines, elements });
     work.last = performance.now();
     return svg;
 }

@@ -1,5 +1,6 @@
 // Fields of the form at the side: what a slider, a list or a switch sets is a word of the state.
 import type { ComponentChildren, JSX } from 'preact';
+import { useMemo } from 'preact/hooks';
 import { change } from '../state';
 import { read } from '../request';
 
@@ -31,6 +32,9 @@ function nearest(stops: readonly number[], value: number): number {
 /** 1e12 rather than its zeros. */
 const short = (n: number): string => (n >= 1e9 ? n.toExponential().replace('e+', 'e') : String(n));
 
+// A form has dozens of fields, of which a movement changes one: each gives the same element again while nothing that it
+// shows has changed, and is passed over then.
+
 /** A range over round values, with a box for any other. */
 export function Slider(p: {
     name: string;
@@ -43,9 +47,10 @@ export function Slider(p: {
 }): JSX.Element {
     const text = read(p.is, p.of);
     const value = Number(text) || p.by || p.stops[0]!;
-    const id = `f-${p.of}`;
-    return (
-        <div class={`field slider ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
+    const id = `f-${p.of}`,
+        set = p.is[p.of] ? 'set' : '';
+    const field = (): JSX.Element => (
+        <div class={`field slider ${set}`} title={p.hint}>
             <label for={id}>{p.name}</label>
             <div>
                 <input
@@ -69,6 +74,7 @@ export function Slider(p: {
             </div>
         </div>
     );
+    return useMemo(field, [p.of, text, set, p.name, p.by, p.unit, p.hint, p.stops.length, p.stops[0], p.stops.at(-1)]);
 }
 
 /** Words to choose from; the first is what happens by itself. */
@@ -82,9 +88,10 @@ export function Choice(p: {
     const value = read(p.is, p.of),
         id = `f-${p.of}`;
     const words = p.words.map((w) => (typeof w === 'string' ? ([w, w] as const) : w));
-    const known = words.some(([w]) => w === value) || value === '';
-    return (
-        <div class={`field ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
+    const known = words.some(([w]) => w === value) || value === '',
+        set = p.is[p.of] ? 'set' : '';
+    const field = (): JSX.Element => (
+        <div class={`field ${set}`} title={p.hint}>
             <label for={id}>{p.name}</label>
             <select id={id} value={value} onChange={(e) => change({ [p.of]: e.currentTarget.value })}>
                 {words.map(([w, text]) => (
@@ -96,23 +103,27 @@ export function Choice(p: {
             </select>
         </div>
     );
+    return useMemo(field, [p.of, value, set, p.name, p.hint, p.words.join('\n')]);
 }
 
 export function Check(p: { name: string; of: string; is: Words; hint?: string }): JSX.Element {
-    const id = `f-${p.of}`;
-    return (
-        <div class={`field ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
+    const id = `f-${p.of}`,
+        value = read(p.is, p.of),
+        set = p.is[p.of] ? 'set' : '';
+    const field = (): JSX.Element => (
+        <div class={`field ${set}`} title={p.hint}>
             <label for={id}>{p.name}</label>
             <span>
                 <input
                     id={id}
                     type="checkbox"
-                    checked={read(p.is, p.of) === 'true'}
+                    checked={value === 'true'}
                     onChange={(e) => change({ [p.of]: e.currentTarget.checked ? 'true' : '' })}
                 />
             </span>
         </div>
     );
+    return useMemo(field, [p.of, value, set, p.name, p.hint]);
 }
 
 export function Text(p: {
@@ -123,19 +134,22 @@ export function Text(p: {
     hint?: string;
     set?: (text: string) => void;
 }): JSX.Element {
-    const id = `f-${p.of}`;
-    return (
-        <div class={`field ${p.is[p.of] ? 'set' : ''}`} title={p.hint}>
+    const id = `f-${p.of}`,
+        value = read(p.is, p.of),
+        set = p.is[p.of] ? 'set' : '';
+    const field = (): JSX.Element => (
+        <div class={`field ${set}`} title={p.hint}>
             <label for={id}>{p.name}</label>
             <input
                 id={id}
                 type="text"
-                value={read(p.is, p.of)}
+                value={value}
                 placeholder={p.placeholder ?? ''}
                 onChange={(e) => (p.set ?? ((text: string) => change({ [p.of]: text })))(e.currentTarget.value.trim())}
             />
         </div>
     );
+    return useMemo(field, [p.of, value, set, p.name, p.hint, p.placeholder, p.set]);
 }
 
 export function Group(p: { name: string; children: ComponentChildren }): JSX.Element {

@@ -1,9 +1,10 @@
 // One step: how long, where the time goes, what is in memory, what holds each kernel, what to change.
 import type { JSX } from 'preact';
-import { useMemo, useState } from 'preact/hooks';
+import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
 import type { Change, Kernel, Request, Step } from '../answers';
 import { bounds } from '../answers';
-import { useAnswer, useRested } from '../ask';
+import { useForesight, type Foresight } from '../ahead';
+import { ask, useAnswer } from '../ask';
 import type { Catalogue } from '../catalogue';
 import { gpuOf, modelName } from '../catalogue';
 import { Drawn } from '../chart/drawn';
@@ -46,16 +47,31 @@ export const stepRequest = (is: Words, task = read(is, 'task')): Request => {
     return request(task, is, keys, { parallel: true });
 };
 
+const withKernels = (base: Request): Request => ({ ...base, detail: 'kernels' });
+const foresight: Foresight = (is) => {
+    const of = stepRequest(is);
+    return { asks: [of], of };
+};
+
 export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
     const base = stepRequest(p.is);
-    const asked = useAnswer<Step>({ ...base, detail: 'kernels' });
+    useForesight(foresight);
+    const asked = useAnswer<Step>(base);
+    const detailed = useAnswer<Step>(withKernels(base), true);
     const advised = useAnswer<Step>({ ...base, advice: true }, true);
     const [before, setBefore] = useState<Step | null>(null);
     const a = asked.answer;
-    const apply = (c: Change): void => {
-        setBefore(a);
+    const now = useRef(a);
+    now.current = a;
+    const apply = useCallback((c: Change): void => {
+        setBefore(now.current);
         change(words(c.request));
-    };
+    }, []);
+    // Once settings rest: who reads it does not drag.
+    const same = useMemo(
+        () => <Same request={detailed.request} more={[['What to change', advised.request]]} />,
+        [detailed.request, advised.request],
+    );
     return (
         <>
             <div class="title">
@@ -90,10 +106,17 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={a.warnings} />
                     <Headline a={a} before={before} task={read(p.is, 'task')} clear={() => setBefore(null)} />
-                    <Cards a={a} base={base} advised={advised.answer} busy={advised.busy} apply={apply} />
+                    <Cards
+                        a={a}
+                        base={base}
+                        detailed={detailed.answer}
+                        advised={advised.answer}
+                        busy={advised.busy}
+                        apply={apply}
+                    />
                 </div>
             )}
-            <Same request={asked.request} more={[['What to change', advised.request]]} />
+            {same}
         </>
     );
 }
@@ -196,16 +219,17 @@ function parts(a: Step): Part[] {
 function Cards(p: {
     a: Step;
     base: Request;
+    detailed: Step | null; // with its kernels, once settings rest
     advised: Step | null;
     busy: boolean;
     apply: (c: Change) => void;
 }): JSX.Element {
-    const { a } = p;
+    const { a, detailed } = p;
     const [lit, setLit] = useState<Kernel | null>(null);
-    const rested = useRested(a);
+    const kernels = detailed?.kernels ?? [];
     const table = useMemo(
-        () => rested.kernels && <Kernels kernels={rested.kernels} step={rested} lit={lit} light={setLit} />,
-        [rested, lit],
+        () => detailed?.kernels && <Kernels kernels={detailed.kernels} step={detailed} lit={lit} light={setLit} />,
+        [detailed, lit],
     );
     const where = parts(a);
     const m = a.memory;
@@ -267,22 +291,25 @@ function Cards(p: {
                 note={p.busy ? 'asking …' : 'a click applies it'}
                 table={() => changesTable(p.advised)}
             >
-                <Changes advised={p.advised} step={a} apply={p.apply} />
+                {useMemo(
+                    () => (
+                        <Changes advised={p.advised} apply={p.apply} />
+                    ),
+                    [p.advised],
+                )}
             </Card>
-            {a.kernels && (
-                <Card
-                    name="roofline"
-                    title="Roofline of all kernels"
-                    note="areas are times"
-                    table={tableOf(columns, a.kernels)}
-                >
-                    <Roofline
-                        of={p.base}
-                        lit={lit ? a.kernels.indexOf(lit) : -1}
-                        onLight={(i) => setLit(a.kernels![i] ?? null)}
-                    />
-                </Card>
-            )}
+            <Card
+                name="roofline"
+                title="Roofline of all kernels"
+                note="areas are times"
+                table={() => kernelsTable(p.base)}
+            >
+                <Roofline
+                    of={p.base}
+                    lit={lit ? kernels.indexOf(lit) : -1}
+                    onLight={(i) => setLit(kernels[i] ?? null)}
+                />
+            </Card>
             <Card
                 name="memory"
                 title="Memory over the step"
@@ -309,6 +336,11 @@ async function passesTable(of: Request): Promise<Table> {
     };
 }
 
+async function kernelsTable(of: Request): Promise<Table> {
+    const answer = await ask<Step>(withKernels(of));
+    return tableOf(columns, answer.ok ? (answer.kernels ?? []) : [])();
+}
+
 async function momentsTable(of: Request): Promise<Table> {
     const memory = (await courseOf(of))?.memory;
     return { head: ['ms', ...(memory?.kinds.map((k) => `${k}_bytes`) ?? [])], rows: memory?.moments ?? [] };
@@ -329,7 +361,7 @@ const changesTable = (a: Step | null) => ({
     ]),
 });
 
-function Changes(p: { advised: Step | null; step: Step; apply: (c: Change) => void }): JSX.Element {
+function Changes(p: { advised: Step | null; apply: (c: Change) => void }): JSX.Element {
     const a = p.advised;
     const list = a?.advice ?? [],
         others = a?.other_gpus ?? [];
