@@ -2,8 +2,8 @@
 //
 // First paint of a first visit; from a slider's event to the end of the frame in which step and interval, timeline, roofline and
 // memory all show what it asked for, answered in the browser and by `foretell web`; and what that takes of processors, part by part,
-// which other programs on the machine hardly change. Every movement asks for what was not asked before, and all pictures are in
-// sight. The screen's clock is switched off: at 60 frames a second what is ready waits for the next one, up to 16.7 ms more
+// which other programs on the machine hardly change; how long after a movement that comes to rest nothing changes any more. Every
+// movement asks for what was not asked before, and all pictures are in sight. The screen's clock is switched off: at 60 frames a second what is ready waits for the next one, up to 16.7 ms more
 // (CLOCK=60 measures with it).
 import { spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -54,6 +54,24 @@ async function drag(many) {
   return out;
 }
 
+// Behind the drag, in the page: movements that come to rest. Until nothing is drawn any more, also what is out of sight: words at
+// the marks, the table of kernels, advice, the address; without what a screen reader hears.
+async function rests(many) {
+  const took = [], slider = document.querySelector('#f-batch'), sleep = ms => new Promise(done => setTimeout(done, ms));
+  for (let i = 0; i < many; i++) {
+    const begin = performance.now();
+    let last = begin;
+    const watch = new MutationObserver(all => { if (!all.every(one => one.target.closest?.('[data-spoken]') ?? one.target.parentElement?.closest('[data-spoken]'))) last = performance.now(); });
+    watch.observe(document.querySelector('main'), { childList: true, characterData: true, attributes: true, subtree: true });
+    slider.value = String((Number(slider.value) + 1) % (Number(slider.max) + 1));
+    slider.dispatchEvent(new Event('input', { bubbles: true }));
+    while (performance.now() - last < 400 || performance.now() - begin < 600) await sleep(20);
+    watch.disconnect();
+    took.push(last - begin);
+  }
+  return took.sort((a, b) => a - b)[many >> 1];
+}
+
 // Processor time of each movement by part, of what Chromium says of itself: each piece without those inside it.
 const parts = { ParseHTML: 'parsing', UpdateLayoutTree: 'style', Layout: 'layout', PrePaint: 'paint', Paint: 'paint', Layerize: 'paint', Commit: 'paint', RasterTask: 'raster', RunTask: 'other' };
 function byPart(trace, many) {
@@ -95,6 +113,7 @@ async function measure(origin, who) {
   console.log(`${who}: first paint ${paint.toFixed(0)} ms, first pictures ${shown.toFixed(0)} ms; ${rows.length} movements, each to the end of its frame: median ${at(0.5)} ms, 95th percentile ${at(0.95)}, least ${at(0)}`);
   console.log(`  of the median: asked ${at(0.5, 1)}, answered ${at(0.5, 2)}, put in place ${at(0.5, 3)}, laid out and painted ${at(0.5, 4)} ms; processor time ${each('ThreadTime')} ms on the page's thread, ${each('ProcessTime')} with workers and raster`);
   await new Promise(done => setTimeout(done, 1000));
+  console.log(`  all else of a movement that comes to rest, also what is out of sight, ${(await page.evaluate(rests, 7)).toFixed(0)} ms after its event, ${await page.evaluate(() => globalThis.foretellWork.rest)} of which it waits`);
   await browser.startTracing(page, { categories: ['devtools.timeline', 'disabled-by-default-devtools.timeline'] });
   await page.evaluate(drag, 16);
   console.log(`  processor time by part, ms of a movement: ${byPart(JSON.parse((await browser.stopTracing()).toString()), 18)}`);
