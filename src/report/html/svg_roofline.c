@@ -115,8 +115,8 @@ static circle circle_of(const plot *p, const ft_roof_dot *d, double longest)
 
 static void add_round(ft_text *out, const circle *c)
 {
-    double r = round(c->r * 10) / 10;
-    const double of[] = {c->x - r, c->y, r, r, 2 * r, r, r, -2 * r};
+    double r = round(c->r * 10) / 10, x = round(c->x * 10) / 10; /* as a circle has them */
+    const double of[] = {x - r, c->y, r, r, 2 * r, r, r, -2 * r};
     static const char *const before[] = {"M", ",", "a", ",", " 0 1 0 ", ",0a", ",", " 0 1 0 "};
     for (int i = 0; i < 8; i++) {
         ft__text_add(out, before[i]);
