@@ -68,7 +68,7 @@ async function check(name, what) {
     }
 }
 
-console.log('1..8');
+console.log('1..9');
 const stages = [];
 const engine = await Engine.open(base, (progress) => stages.push(progress), { workers: 2 });
 await check('progress runs from loading to ready and never back', () => {
@@ -83,6 +83,13 @@ await check('a request is answered, as an object or as text, and an error is an 
     assert.equal(await engine.answer(JSON.stringify(gemm(512))), answer);
     assert.equal(JSON.parse(await engine.answer('{')).error.code, 'syntax');
     assert.match(engine.version, /^\d+\.\d+\.\d+$/);
+});
+await check('a few are answered together, in order, by one worker', async () => {
+    const asked = [gemm(96), { task: 'nonsense' }, gemm(97)].map((one) => JSON.stringify(one)), before = started;
+    const together = await engine.answers(asked);
+    assert.equal(started, before);
+    assert.deepEqual(together, await Promise.all(asked.map((one) => engine.answer(one))));
+    assert.deepEqual(await engine.answers([]), []);
 });
 await check('of a channel only the last request is answered', async () => {
     const asked = Array.from({ length: 50 }, (_, i) => engine.answer(gemm(64 + i, { id: i }), { channel: 'slider' }));
