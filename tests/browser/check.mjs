@@ -104,10 +104,26 @@ for (const name of Object.keys(pages)) for (const width of [1280, 390]) for (con
     for (const p of document.querySelectorAll('header p, section > p'))
       if (p.getBoundingClientRect().width < 0.95 * document.querySelector('main section, main').getBoundingClientRect().width - 48) bad.push(`narrow: ${p.textContent.slice(0, 60)}`);
     for (const svg of document.querySelectorAll('svg[data-picture=roofline]')) if ((svg.textContent.match(/\(logarithmic\)/g) ?? []).length !== 2) bad.push('the roofline does not say that its axes are logarithmic');
+    // Where a picture's time axis ends, of its first and last mark.
+    const end = svg => {
+      const axis = svg.querySelector('line.axis'), at = name => Number(axis?.getAttribute(name));
+      const marks = [...svg.querySelectorAll('text[text-anchor=middle].dim')].filter(t => Math.abs(t.getAttribute('y') - at('y1') - 17) < 1).map(t => [Number(t.textContent), Number(t.getAttribute('x'))]);
+      const [first, last] = [marks[0], marks.at(-1)];
+      return marks.length > 1 ? first[0] + (at('x2') - first[1]) * (last[0] - first[0]) / (last[1] - first[1]) : NaN;
+    };
+    const ends = [...document.querySelectorAll(':is(svg[data-picture=timeline], svg[data-picture=memory])')].filter(svg => svg.getBoundingClientRect().width).map(end).filter(Number.isFinite);
+    if (ends.some(one => Math.abs(one / ends[0] - 1) > 0.005)) bad.push(`time axes end apart: ${ends.join(', ')}`);
+    // Bars and their figures, which no table says again.
+    for (const svg of document.querySelectorAll(':is(svg[data-picture=phases], svg[data-picture=layers], svg[data-picture=classes])')) {
+      const words = [...svg.querySelectorAll('text')].map(t => t.textContent);
+      const bars = words.flatMap((text, i) => { const figure = /^([\d.]+) (?:s|ms|µs), /.exec(text); return figure && i ? [[words[i - 1], figure[1]]] : []; });
+      const again = bars.filter(([name, figure]) => [...document.querySelectorAll('tbody tr')].some(row => row.cells[0].textContent === name && [...row.cells].some(cell => cell.textContent === figure)));
+      if (again.length > bars.length / 2) bad.push(`the bars of ${svg.dataset.picture} are also a table: ${again.join('; ')}`);
+    }
     for (const cell of document.querySelectorAll('td')) if (cell.textContent === 'does not fit' && !cell.classList.contains('bad')) bad.push('a row that does not fit is not marked');
     return bad;
   });
-  ok(!faults.length, `${what}: words over the whole width, logarithmic axes said, rows that do not fit marked`, faults.join('\n'));
+  ok(!faults.length, `${what}: words over the whole width, logarithmic axes said, time axes that end together, no bars again as a table, rows that do not fit marked`, faults.join('\n'));
   if (name === 'full') ok(shown.scaling > 0 && await page.locator('svg[data-picture=scaling] circle.unfit').count() > 0, `${what}: points that do not fit are rings`);
 
   const dark = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
