@@ -13,7 +13,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { axeScope, badLabels } from './labels.mjs';
-import { fromLibrary } from './pictures.mjs';
+import { dotsLookAlike, fromLibrary } from './pictures.mjs';
 import { fromReference } from './reference.mjs';
 import { browserOrSkip, chromium, here, ok, serve, skip, tally } from './start.mjs';
 import { config, views } from './views.mjs';
@@ -204,21 +204,8 @@ const library = asks({ task: 'draw', of, pictures: [{ what: 'roofline', width: s
 ok(shows.marks.length > 20 && shows.marks.every(m => { const [x, y, r] = m.split(' '); return library.includes(`cx="${x}" cy="${y}" r="${r}"`); }),
   'a picture on the page is the one that the library draws', shows.marks.slice(0, 3).join('\n'));
 
-// While a slider moves, dots share paths; what is painted stays, but for the edges of thin lines.
-const both = asks({ task: 'draw', of, pictures: [false, true].map(plain => ({ what: 'roofline', width: 520, plain })) }).pictures;
-const apart = await looker.evaluate(async pictures => {
-  const painted = await Promise.all(pictures.map(async text => {
-    const image = new Image();
-    image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
-    await image.decode();
-    const at = new OffscreenCanvas(image.width, image.height).getContext('2d');
-    at.drawImage(image, 0, 0);
-    return at.getImageData(0, 0, image.width, image.height).data;
-  }));
-  return painted[0].reduce((most, level, i) => Math.max(most, Math.abs(level - painted[1][i])), painted[0].length === painted[1].length ? 0 : 999);
-}, both);
-const dots = both.map(text => [...text.matchAll(/class="dot /g)].length);
-ok(apart < 90 && dots[1] * 2 < dots[0] && (both[1].match(/0z/g) ?? []).length === dots[0], 'dots that share paths look as they do alone', `${apart} of 255 at most, ${dots} elements`);
+const [alike, unlike] = await dotsLookAlike(looker, of, asks);
+ok(alike, 'dots that share paths while a slider moves look as they do alone', unlike);
 
 // The pointer: words and a ring at a dot, its row in the table lit; a moment of the memory with what is in it.
 const over = async (card, mark) => {

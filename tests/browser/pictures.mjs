@@ -24,3 +24,21 @@ export async function fromLibrary(page, of, asks) {
     return at < 0 && are[i].length === shouldBe[i].length ? [] : [`${card}: ${are[i][at]} should be ${shouldBe[i][at]}`];
   });
 }
+
+// While a slider moves, dots of a roofline share paths: what is painted stays, but for the edges of thin lines. [whether, in words]
+export async function dotsLookAlike(page, of, asks) {
+  const both = asks({ task: 'draw', of, pictures: [false, true].map(plain => ({ what: 'roofline', width: 520, plain })) }).pictures;
+  const apart = await page.evaluate(async pictures => {
+    const painted = await Promise.all(pictures.map(async text => {
+      const image = new Image();
+      image.src = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(text)}`;
+      await image.decode();
+      const at = new OffscreenCanvas(image.width, image.height).getContext('2d');
+      at.drawImage(image, 0, 0);
+      return at.getImageData(0, 0, image.width, image.height).data;
+    }));
+    return painted[0].reduce((most, level, i) => Math.max(most, Math.abs(level - painted[1][i])), painted[0].length === painted[1].length ? 0 : 999);
+  }, both);
+  const elements = both.map(text => [...text.matchAll(/class="dot /g)].length), shared = [...both[1].matchAll(/0z/g)].length;
+  return [apart < 90 && elements[1] * 2 < elements[0] && shared === elements[0], `${apart} of 255 apart at most, ${elements} elements, ${shared} dots in paths`];
+}
