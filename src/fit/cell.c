@@ -85,7 +85,7 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
 }
 
 /* Settings by how much there is to learn from. */
-static ft_boost_options boost_for(const ft_family *family, size_t rows, bool calibrated)
+static ft_boost_options boost_for(const ft_family *family, size_t rows, const ft_cell_gpu *g)
 {
     int at = 0, again = 0;
     while (at < FT_K_LEARNING_TREES_COUNT - 1 && !((double)rows < ft__k_learning_trees[at].below)) at++;
@@ -111,8 +111,13 @@ static ft_boost_options boost_for(const ft_family *family, size_t rows, bool cal
         o.ridge = falling->ridge, o.clip = falling->clip, o.enough = falling->enough, o.steps = falling->steps;
     }
     const struct ft__k_learning_calibrated_trees *k = &ft__k_learning_calibrated_trees;
-    if (!family->falls && calibrated && rows >= (size_t)k->from)
+    if (!family->falls && (g->calibrated || g->drawn) && rows >= (size_t)k->from)
         o.trees = k->trees, o.rate = k->rate, o.clip = k->clip, o.enough = k->enough, o.steps = k->steps;
+    for (int i = 0; g->drawn && i < FT_K_LEARNING_DRAWN_TREES_COUNT; i++) {
+        if (rows < (size_t)ft__k_learning_drawn_trees[i].from) break;
+        o.trees = ft__k_learning_drawn_trees[i].trees, o.rate = ft__k_learning_drawn_trees[i].rate,
+        o.ridge = ft__k_learning_drawn_trees[i].ridge, o.depth = FT_TREE_DEPTH;
+    }
     return o;
 }
 
@@ -185,7 +190,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     bool apart = g->forest >= ENOUGH_TABLED && g->forest < m->count && ft__in_model_feature(cell->family) >= 0;
     ft_matrix tables = *m;
     if (apart) tables.count = g->forest;
-    ft_boost_options o = boost_for(cell->family, tables.count, g->calibrated);
+    ft_boost_options o = boost_for(cell->family, tables.count, g);
     double *residual = work, *scale = work + m->count, *z = work + 2 * m->count, base;
     for (size_t i = 0; i < m->count; i++) fold[i] = (uint8_t)((cell->rows->at[g->index[i]].group >> 8) % FOLDS);
     FT_TRY(cross_validate(&tables, fold, FOLDS, o, residual, err));

@@ -17,6 +17,7 @@ typedef struct ft_cell_gpu {
     bool eager;      /* has rows that are eager calls */
     bool timed;      /* has rows that are device time */
     bool calibrated; /* has points of a calibration */
+    bool drawn;      /* has drawn products beside its tables */
     ft_expert expert;
     ft_tree *trees, *sigma; /* expert.tree_count and expert.sigma_count of them */
     ft_accuracy known;

@@ -133,6 +133,7 @@ static ft_status deal(fitting *f, ft_error *err)
         g->eager = g->eager || row->op.timing == FT_TIMING_OP;
         g->timed = g->timed || row->op.timing == FT_TIMING_DEVICE;
         g->calibrated = g->calibrated || row->source == FT_ROWS_POINTS;
+        g->drawn = g->drawn || row->source == FT_ROWS_DRAWN;
     }
     free(cell_at);
     if (s == FT_OK) s = ft__cells_keep(f->cells, &f->cell_count, f->options->shard, f->options->shards, err);

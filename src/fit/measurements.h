@@ -21,9 +21,9 @@ typedef struct ft_row {
     uint32_t group;  /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */
 } ft_row;
 
-/* Whose times: graphs of our own, other people's calls, engines' tables, operators inside models; and three that
- * teach and judge nobody: kernels that the profiler timed while others ran, points of a calibration, and rows of
- * engines once more, for requests that say less than their table. */
+/* Whose times: graphs of our own, other people's calls, engines' tables, operators inside models; and four that
+ * teach and judge nobody: kernels that the profiler timed while others ran, points of a calibration, rows of engines
+ * once more, for requests that say less than their table, and drawn products that the profiler timed, corrected. */
 typedef enum ft_row_source {
     FT_ROWS_OWN,
     FT_ROWS_EAGER,
@@ -31,7 +31,8 @@ typedef enum ft_row_source {
     FT_ROWS_MODEL,
     FT_ROWS_PROFILED,
     FT_ROWS_POINTS,
-    FT_ROWS_UNSAID
+    FT_ROWS_UNSAID,
+    FT_ROWS_DRAWN
 } ft_row_source;
 
 typedef struct ft_rows {

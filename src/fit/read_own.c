@@ -219,9 +219,9 @@ static ft_status convolution_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
-/* Layers whose kernels the profiler timed and points of a calibration: to learn from, never to judge by, so that those
- * of shapes that are held out are not read at all. What they teach is which kernels the library takes; constants are
- * the other tables'. */
+/* Layers and products whose kernels the profiler timed and points of a calibration: to learn from, never to judge by,
+ * so that those of shapes that are held out are not read at all. What they teach is which kernels the library takes;
+ * constants are the other tables'. */
 static bool teaches(const reader *r, const ft_row *row) { return r->filter && r->filter->to_fit && !held_out(row); }
 
 static ft_status optimizer_row(reader *r, ft_row *row, bool *take)
@@ -323,7 +323,8 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
                  {"quantize.csv.gz", quantize_row, FT_ROWS_OWN},
                  {"moe.csv.gz", moe_row, FT_ROWS_OWN},
                  {"calibrated_gemm.csv.gz", gemm_row, FT_ROWS_POINTS},
-                 {"calibrated_bmm.csv.gz", gemm_row, FT_ROWS_POINTS}};
+                 {"calibrated_bmm.csv.gz", gemm_row, FT_ROWS_POINTS},
+                 {"profiled_gemm.csv.gz", gemm_row, FT_ROWS_DRAWN}}; /* last: numbers of the others stay */
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         FT_TRY(read_file(folder, files[i].file, files[i].each, files[i].source, &r));

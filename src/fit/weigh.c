@@ -25,6 +25,22 @@ static void balance_sources(ft_cell *cell, ft_rows *rows)
     }
 }
 
+/* Drawn products are many, and each is known less well than a row of our tables: it counts a share of one. */
+static void lower_drawn(ft_cell *cell, ft_rows *rows)
+{
+    for (int g = 0; g < cell->gpu_count; g++) {
+        float own = 1;
+        for (size_t i = 0; i < cell->gpus[g].count; i++) {
+            const ft_row *r = &rows->at[cell->gpus[g].index[i]];
+            if (r->source == FT_ROWS_OWN) own = r->weight;
+        }
+        for (size_t i = 0; i < cell->gpus[g].count; i++) {
+            ft_row *r = &rows->at[cell->gpus[g].index[i]];
+            if (r->source == FT_ROWS_DRAWN) r->weight = (float)FT_K_LEARNING_DRAWN_WEIGHT * own;
+        }
+    }
+}
+
 /* Rows from inside models are a handful beside a table of thousands, and what whole models are asked for. */
 static void raise_models(ft_cell *cell, ft_rows *rows)
 {
@@ -47,7 +63,9 @@ enum { TABLE, TEACHES, MODEL, RANKS };
 static int rank(uint8_t source)
 {
     if (source == FT_ROWS_MODEL) return MODEL;
-    return source == FT_ROWS_PROFILED || source == FT_ROWS_POINTS || source == FT_ROWS_UNSAID ? TEACHES : TABLE;
+    bool teaches = source == FT_ROWS_PROFILED || source == FT_ROWS_POINTS || source == FT_ROWS_UNSAID ||
+                   source == FT_ROWS_DRAWN;
+    return teaches ? TEACHES : TABLE;
 }
 
 /* More rows of tables and models than a cell takes: every row's hash decides; our own and those of models always stay.
@@ -89,6 +107,7 @@ static ft_status part(ft_cell_gpu *g, const ft_rows *rows, ft_error *err)
 ft_status ft__cell_weigh(ft_cell *cell, ft_rows *rows, ft_error *err)
 {
     balance_sources(cell, rows);
+    lower_drawn(cell, rows);
     raise_models(cell, rows);
     for (int g = 0; g < cell->gpu_count; g++) {
         thin(&cell->gpus[g], rows);

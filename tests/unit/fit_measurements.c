@@ -1,4 +1,6 @@
 /* Measurements as rows: our own files, filters, repeats, what is held out. */
+#include "fit/cell.h"
+#include "fit/learning_constants.h"
 #include "measured_rows.h"
 
 /* -- our own ------------------------------------------------------------------------------------- */
@@ -338,6 +340,39 @@ static void rows_that_no_fit_uses_are_judged(void **state)
     ft__rows_free(&fitted);
 }
 
+/* Drawn products that the profiler timed: the same rule, and each counts a share of a row of our tables. */
+static void drawn_products_teach_by_a_share(void **state)
+{
+    (void)state;
+    enum { DRAWN = 300 };
+    static char text[30000];
+    size_t length = (size_t)snprintf(text, sizeof text, "dtype,layout,m,n,k,ms\n");
+    for (int i = 0; i < DRAWN; i++)
+        length += (size_t)snprintf(text + length, sizeof text - length, "fp32,nt,%d,%d,64,0.5\n", 1 + i % 7, 16 + i);
+    data_table("drawn/h200/profiled_gemm.csv.gz", text);
+    data_table("drawn/h200/gemm.csv.gz", "dtype,layout,m,n,k,ms\nfp32,nt,256,4096,1024,0.02\n");
+    ft_row_filter filter = {.to_fit = true};
+    ft_rows judged = load("drawn", NULL), fitted = load("drawn", &filter);
+    assert_int_equal(1, judged.count);
+    assert_true(fitted.count > DRAWN * 8 / 10 && fitted.count < DRAWN);
+    uint32_t index[DRAWN + 1];
+    ft_cell_gpu gpu = {.index = index, .count = fitted.count};
+    int variant;
+    ft_cell cell = {.family = ft__family_of(&fitted.at[0].op, &variant), .gpus = &gpu, .gpu_count = 1};
+    for (uint32_t i = 0; i < fitted.count; i++) index[i] = i;
+    assert_int_equal(FT_OK, ft__cell_weigh(&cell, &fitted, NULL));
+    assert_int_equal(1, gpu.tables);
+    assert_int_equal(fitted.count, gpu.forest);
+    for (size_t i = 0; i < fitted.count; i++) {
+        const ft_row *row = &fitted.at[index[i]];
+        assert_int_equal(i ? FT_ROWS_DRAWN : FT_ROWS_OWN, row->source);
+        assert_false(row->held_out);
+        assert_float_equal(i ? FT_K_LEARNING_DRAWN_WEIGHT : 1, (double)row->weight, 1e-6);
+    }
+    ft__rows_free(&judged);
+    ft__rows_free(&fitted);
+}
+
 /* Experts without a gate: their rows once more for requests that do not say so, for fits alone. */
 static void layers_without_a_gate_are_read_for_both_requests(void **state)
 {
@@ -364,6 +399,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_of_a_calibration_are_for_fits_alone),
         cmocka_unit_test(rows_that_no_fit_uses_are_judged),
+        cmocka_unit_test(drawn_products_teach_by_a_share),
         cmocka_unit_test(layers_without_a_gate_are_read_for_both_requests),
         cmocka_unit_test(every_table_of_ours_is_read),
         cmocka_unit_test(a_missing_column_is_named),
