@@ -110,3 +110,35 @@ def test_attention_writes_in_the_order_of_its_queries() -> None:
     graph = export(Model(), torch.zeros(128, 16, 512), loss=lambda out: out.float().mean())
     made = [node for op in ("contiguous", "copy") for node in nodes(graph, op)]
     assert len(made) == 1  # queries, keys and values, cut from one product
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_first_layer_without_gradients_stands_apart(frozen: bool) -> None:
+    """Adapters beside frozen weights: what the first layer is given has no gradient, what the others are given has."""
+
+    class Layer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm, self.base, self.adapter = nn.LayerNorm(64), nn.Linear(64, 64), nn.Linear(64, 64, bias=False)
+            if frozen:
+                self.norm.requires_grad_(False), self.base.requires_grad_(False)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            h = self.norm(x)
+            return x + self.base(h) + self.adapter(h)
+
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.embed = nn.Embedding(100, 64).requires_grad_(not frozen)
+            self.layers = nn.ModuleList(Layer() for _ in range(4))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            x = self.embed(x)
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    graph = export(Model(), torch.zeros(4, 32, dtype=torch.long), loss=lambda out: out.float().mean())
+    layers = [block.get("repeat", 1) for block in graph.to_dict()["blocks"] if block["name"].startswith("layers")]
+    assert layers == ([1, 3] if frozen else [4])

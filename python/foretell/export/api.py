@@ -81,7 +81,7 @@ def graph_of(
     low = lower(program, main=main, training=task == "train")
     if not low.nodes or not low.program.outputs:
         raise ExportError("nothing is computed between the inputs and the result", code="empty", where="model")
-    blocks = fold(low.nodes, low.program.outputs)
+    blocks = fold(low.nodes, low.program.outputs, low.learned if low.training else ())
     total = sum(flops_of(node) * block.repeat for block in blocks for node in block.nodes)
     return document(low, blocks, name, source), total, low.warnings
 

@@ -103,7 +103,8 @@ def _local(target: str, paths: list[tuple[str, ...]]) -> str:
 class _Pair:
     """Whether the layers B run what the layers A, just before them, run."""
 
-    def __init__(self, a: list[_Unit], b: list[_Unit]) -> None:
+    def __init__(self, a: list[_Unit], b: list[_Unit], learned: frozenset[Value]) -> None:
+        self.learned = learned
         self.a_nodes = [n for u in a for n in u.nodes]
         self.b_nodes = [n for u in b for n in u.nodes]
         self.a_paths, self.b_paths = [u.path for u in a], [u.path for u in b]
@@ -163,7 +164,8 @@ class _Pair:
         if q in self.made_a and p not in self.made_a:
             if self.carry not in (None, q) or self.carry_in not in (None, p):
                 return False
-            if p.shape != q.shape or p.dtype != q.dtype:
+            # adapters beside frozen weights: what the first layer is given has no gradient, and the layer keeps less
+            if p.shape != q.shape or p.dtype != q.dtype or (p in self.learned) != (q in self.learned):
                 return False
             self.carry, self.carry_in = q, p
             return True
@@ -171,7 +173,8 @@ class _Pair:
 
 
 class _Folder:
-    def __init__(self, nodes: list[Node], outputs: list[Value]) -> None:
+    def __init__(self, nodes: list[Node], outputs: list[Value], learned: Iterable[Value] = ()) -> None:
+        self.learned = frozenset(learned)
         self.reads: dict[Value, list[int]] = {}  # who reads a value, by number of the node
         self.number = {id(node): i for i, node in enumerate(nodes)}
         for i, node in enumerate(nodes):
@@ -191,7 +194,7 @@ class _Folder:
             following = units[at : at + period]
             if len(following) < period:
                 break
-            pair = _Pair(chunks[-1], following)
+            pair = _Pair(chunks[-1], following, self.learned)
             if not pair.equal() or pair.carry is None:
                 break
             here = pair.made_a[pair.carry]
@@ -276,9 +279,9 @@ class _Folder:
         return [Block(".".join(unit.container), unit.nodes, prefix=unit.container)]
 
 
-def fold(nodes: list[Node], outputs: list[Value]) -> list[Block]:
+def fold(nodes: list[Node], outputs: list[Value], learned: Iterable[Value] = ()) -> list[Block]:
     """Blocks in the order in which they run."""
-    folder = _Folder(nodes, outputs)
+    folder = _Folder(nodes, outputs, learned)
     blocks = [block for block in folder.blocks(nodes, 0) if block.nodes]
     return _named(_run_again_apart(blocks), folder)
 
