@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+from typing import Any
 
 import pytest
 import torch
@@ -30,7 +31,7 @@ def test_a_scan_in_one_operator_is_the_loop_that_the_library_runs(task: str, mon
     monkeypatch.setattr(hugging_face, "SCAN", "no function of that name")
     plain = export(model, given, task=task)
 
-    def launched(graph: object) -> collections.Counter[str]:
+    def launched(graph: Any) -> collections.Counter[str]:
         return collections.Counter(
             node["op"] for block in graph.to_dict()["blocks"] for node in block["nodes"] for _ in range(block.get("repeat", 1))
         )
@@ -121,7 +122,8 @@ def test_a_first_layer_without_gradients_stands_apart(frozen: bool) -> None:
             super().__init__()
             self.norm, self.base, self.adapter = nn.LayerNorm(64), nn.Linear(64, 64), nn.Linear(64, 64, bias=False)
             if frozen:
-                self.norm.requires_grad_(False), self.base.requires_grad_(False)
+                self.norm.requires_grad_(False)
+                self.base.requires_grad_(False)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             h = self.norm(x)
