@@ -120,6 +120,7 @@ static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
     ft_node sort = ft__node_of(FT_DO_OTHER, n->at);
     sort.op = ft__bytes_kernel("sort", T(g)->dtype, (double)T(g)->rows * 16, (double)T(g)->rows);
     sort.count = 12;
+    sort.inside = true;
     ft__emit(&t->b, &sort);
     ft_node put = ft__node_of(FT_DO_COPY, n->at);
     ft__node_in(&put, all);
@@ -145,6 +146,7 @@ static void sort_bags(ft_tape *t, const ft_node *n)
     ft_node sort = ft__node_of(FT_DO_OTHER, n->at);
     sort.op = ft__bytes_kernel("sort", n->op.dtype, (double)n->op.u.row.rows * 32, (double)n->op.u.row.rows);
     sort.count = (float)FT_K_EMBEDDING_BAG_KERNELS;
+    sort.inside = true;
     ft__emit(&t->b, &sort);
 }
 

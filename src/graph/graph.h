@@ -141,6 +141,7 @@ typedef struct ft_node {
     bool mean;            /* a reduction that divides: its gradient divides too */
     bool synced;          /* the host waits for its result (nonzero, item) */
     bool assigns;         /* copies into parts of one tensor, each of which copies the whole gradient going back */
+    bool inside;          /* launched by a library within the call of its neighbour: nothing dispatches it */
     bool adds;            /* scattered elements are added to what is there; picked ones come back by atomics */
     const char *rule;     /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
     float count;          /* how often it is launched where it stands (a Python loop over experts) */

@@ -27,13 +27,27 @@ static double as_operators(const ft_issuer *by, double us)
 
 static bool is_view(ft_verb v) { return v == FT_DO_VIEW || v == FT_DO_SLICE || v == FT_DO_SPLIT || v == FT_DO_EXPAND; }
 
-/* A cast that no Python asks for: autocast's own, within the call of the operator that wants it, and going back those
- * that undo casts. It costs what an operator costs in a loop. */
+/* What no Python asks for: a library's kernels within one call, and casts: autocast's own, within the call of the
+ * operator that wants it, and going back those that undo casts. It costs what an operator costs in a loop. */
 static bool within_a_call(const ft_issuer *by, const ft_node *n)
 {
+    if (n->inside) return true;
     if (!by->lowers || n->op.kind != FT_OP_ELEMENTWISE || !n->op.name || strncmp(n->op.name, "cast_", 5) != 0)
         return false;
     return n->phase == FT_BACKWARD || strcmp(n->op.name, "cast_fp32") != 0;
+}
+
+/* An optimizer looks up every tensor's gradient and states in Python before its first kernel, clipping every gradient;
+ * the one that updates is followed by a loop that drops gradients. */
+static double tensors_us(const ft_issuer *by, const ft_node *n)
+{
+    const ft_host *host = of(by);
+    if (n->op.kind != FT_OP_OPTIMIZER) return 0;
+    const bool clips = ft__node_site(n) == FT_SITE_CLIP_GRAD_NORM;
+    const bool listed = n->op.name && strstr(n->op.name, "foreach") != NULL;
+    const double each = clips ? host->update.clip_us
+                              : host->update.zero_us + (listed ? host->update.foreach_us : host->update.fused_us);
+    return as_operators(by, each * (double)n->op.u.optimizer.tensors);
 }
 
 double ft__host_node_us(const ft_issuer *by, const ft_node *n)
@@ -53,10 +67,10 @@ double ft__host_node_us(const ft_issuer *by, const ft_node *n)
     double views = is_view(n->verb) || !runs ? 0 : (double)n->host_ops;
     if (by->us_per_op > 0) {
         double view = by->us_per_op / host->one_figure.views;
-        return (runs ? by->us_per_op : view) + view * (views > 1 ? views - 1 : 0);
+        return (runs ? by->us_per_op : view) + view * (views > 1 ? views - 1 : 0) + tensors_us(by, n);
     }
     if (within_a_call(by, n)) once = host->python.loop_us;
-    return once + (views > 1 ? (views - 1) * host->operators[FT_DO_VIEW].recorded_us : 0);
+    return once + tensors_us(by, n) + (views > 1 ? (views - 1) * host->operators[FT_DO_VIEW].recorded_us : 0);
 }
 
 double ft__host_loop_us(const ft_issuer *by) { return of(by)->python.loop_us; }

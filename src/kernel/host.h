@@ -34,6 +34,9 @@ typedef struct ft_host {
         double call_us, gather_us, scatter_us, copy_us, spread_us;
     } lists; /* see ft_listing */
     struct {
+        double fused_us, foreach_us, clip_us, zero_us;
+    } update; /* per parameter tensor */
+    struct {
         double new_shape_us;
     } attention_plan;
     struct {

@@ -65,6 +65,31 @@ static void casts_of_autocast_cost_as_in_a_loop(void **state)
     assert_true(ft__host_node_us(&lowers, &wide) == ft__host_node_us(&plain, &wide)); /* a model's own */
 }
 
+/* A library's kernels within one call have no Python of their own; an optimizer's has a loop over its tensors. */
+static void loops_cost_by_the_kernel_and_by_the_tensor(void **state)
+{
+    (void)state;
+    ft_issuer host = {.dispatch = FT_DISPATCH_EAGER}, told = {.dispatch = FT_DISPATCH_EAGER, .us_per_op = 5},
+              graph = {.dispatch = FT_DISPATCH_GRAPH};
+    ft_node sort = node(FT_DO_OTHER, FT_BACKWARD, true);
+    double apart = ft__host_node_us(&host, &sort);
+    sort.inside = true;
+    assert_true(ft__host_node_us(&host, &sort) == ft__host_loop_us(&host) && apart > 2 * ft__host_loop_us(&host));
+
+    ft_node few = node(FT_DO_OPTIMIZER, FT_UPDATE, true), many, lists;
+    few.op = (ft_op){.kind = FT_OP_OPTIMIZER, .name = "adamw_fused"};
+    few.op.u.optimizer.tensors = 100;
+    many = lists = few;
+    many.op.u.optimizer.tensors = 300;
+    lists.op.name = "adamw_foreach";
+    const ft_host *usual = ft__host_usual();
+    double each = (ft__host_node_us(&host, &many) - ft__host_node_us(&host, &few)) / 200;
+    assert_true(fabs(each - usual->update.fused_us - usual->update.zero_us) < 1e-9);
+    assert_true(ft__host_node_us(&host, &lists) > ft__host_node_us(&host, &few));
+    assert_true(ft__host_node_us(&told, &many) > ft__host_node_us(&told, &few));
+    assert_true(ft__host_node_us(&graph, &many) == 0);
+}
+
 static void what_the_user_says_holds(void **state)
 {
     (void)state;
@@ -166,6 +191,7 @@ int main(void)
         cmocka_unit_test(every_verb_costs_something_and_a_view_little),
         cmocka_unit_test(recording_gradients_is_never_cheaper),
         cmocka_unit_test(views_behind_an_operator_are_counted),
+        cmocka_unit_test(loops_cost_by_the_kernel_and_by_the_tensor),
         cmocka_unit_test(what_the_user_says_holds),
         cmocka_unit_test(less_of_the_host_from_eager_to_none),
         cmocka_unit_test(casts_of_autocast_cost_as_in_a_loop),
