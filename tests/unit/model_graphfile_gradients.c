@@ -173,7 +173,8 @@ static void pictures(void **state)
 static void elements(void **state)
 {
     (void)state;
-    assert_int_equal(2, beside(BACK("{'op':'maximum','in':['t','v'],'out':'y'}"))); /* a comparison, a choice */
+    /* two comparisons, a half, a choice, a filling in place */
+    assert_int_equal(5, beside(BACK("{'op':'maximum','in':['t','v'],'out':'y'}")));
     assert_int_equal(5, beside(BACK("{'op':'erf','in':'t','out':'y'}")));
     assert_int_equal(0, help_kernels(BACK("{'op':'floor','in':'t','out':'y'}"), FT_BACKWARD));
     assert_int_equal(0, help_kernels(BACK("{'op':'gt','in':['t','v'],'out':'y'}"), FT_BACKWARD));
