@@ -119,6 +119,14 @@ static void note_idle(ft_fleet *f, const ft_serving *s)
     }
 }
 
+/* The weights leave no room for a cache, or none for one request: that way loses, and others may stand. */
+static bool lacks_memory(ft_status status, const ft_serving *s, const ft_error *err)
+{
+    if (!s->served.arch) return false; /* the request itself is wrong */
+    return (status == FT_E_UNSUPPORTED && !strcmp(err->where, "gpu")) ||
+           (status == FT_E_RANGE && !strcmp(err->where, "isl"));
+}
+
 ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
 {
     ft_serve_request request = {0};
@@ -138,7 +146,7 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
             w->rate = ft__serving_requests_per_s(&served);
         else if (!served.slo_met)
             w->lost = misses(&served);
-    } else if (status == FT_E_UNSUPPORTED && !strcmp(err->where, "gpu") && served.served.arch) {
+    } else if (lacks_memory(status, &served, err)) {
         w->lost = FT_FLEET_MEMORY;
         status = FT_OK;
     }
