@@ -193,6 +193,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     ft__text_add(&out->warnings, warnings);
     if (*warnings) ft__text_add(&out->warnings, "\n");
     warn_of_positions(r, read.arch, &out->warnings);
+    if (*read.quantized) ft__text_addf(&out->warnings, "%s\n", read.quantized);
     FT_TRY(ft__settle_idle(r, &read, out, err));
     ft__idle_say(out->idle.at, out->idle.count, &out->warnings);
     if (out->idle.count > 0) ft__text_add(&out->warnings, "\n");

@@ -288,6 +288,13 @@ static ft_status eight_bit_ints(reading *r)
     return FT_OK;
 }
 
+/* Files of many formats lie in such a repository: none is taken for the others. */
+static ft_status one_of_many(reading *r)
+{
+    (void)r;
+    return FT_OK;
+}
+
 static ft_status modelopt(reading *r)
 {
     FT_TRY(by_groups(r));
@@ -309,6 +316,7 @@ static const struct {
                {"fp8", blocks_or_tensor, FT_WEIGHTS_ANY, false},
                {"fbgemm_fp8", blocks_or_tensor, FT_WEIGHTS_ANY, false},
                {"eetq", eight_bit_ints, FT_WEIGHTS_ANY, false},
+               {"gguf", one_of_many, FT_WEIGHTS_ANY, false},
                {"modelopt", modelopt, FT_WEIGHTS_ANY, true},
                {"mxfp4", experts_alone, FT_WEIGHTS_ANY, false},
                {"torchao", by_torchao, FT_WEIGHTS_TORCHAO, false}};
