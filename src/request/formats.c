@@ -99,8 +99,22 @@ static void settle_checkpoint(const ft_said *said, ft_model_request *out)
     if (a->kv_fp8 && !out->kv_given && !asked && out->device->peak_tflops[FT_FP8] > 0) w->kv_dtype = FT_FP8;
 }
 
-/* Weights are served as the checkpoint stores them, unless the request says how. Nobody trains them so: adapters over
- * them are asked for by "weights_dtype". */
+/* Four-bit checkpoints of bitsandbytes and GPTQ are made to have adapters beside them: who asks for adapters over one
+ * means its weights as they are stored. */
+void ft__settle_loaded(const ft_said *said, ft_model_request *out)
+{
+    const ft_arch *a = out->arch;
+    ft_workload *w = &out->work;
+    bool adapters = w->task == FT_TRAIN && ft__whole_of(said, FT_KEY_ID_LORA_RANK) > 0;
+    bool gptq = a->formats.loaded == FT_WEIGHTS_GPTQ, tool = gptq || a->formats.loaded == FT_WEIGHTS_BITSANDBYTES;
+    if (!adapters || !tool || a->quantized_bits != 4 || ft__given(said, FT_KEY_ID_WEIGHTS_DTYPE) || w->autocast) return;
+    w->weight_bits = a->quantized_bits;
+    w->unpack_openly = gptq;
+    ft__store_uniformly(w, gptq ? FT_STORED_INT4 : FT_STORED_NF4);
+}
+
+/* Weights are served as the checkpoint stores them, unless the request says how. Nobody trains them so, adapters over
+ * four bits apart (ft__settle_loaded). */
 void ft__settle_quantized(const ft_said *said, ft_model_request *out)
 {
     const ft_arch *a = out->arch;
@@ -115,6 +129,7 @@ void ft__settle_quantized(const ft_said *said, ft_model_request *out)
         settle_checkpoint(said, out);
         return;
     }
+    if (w->task == FT_TRAIN && w->weight_bits > 0) return; /* ft__settle_loaded's */
     /* Checkpoints in fp8 or mxfp4 are trained on in 16 bits; those of a tool for serving are not. */
     if (a->quantized_bits > 0 && a->formats.loaded == FT_WEIGHTS_ANY) return;
     snprintf(out->quantized, sizeof out->quantized,

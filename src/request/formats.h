@@ -6,6 +6,8 @@
 
 /* "dtype" and "weights_dtype"; the task is known. */
 ft_status ft__settle_dtypes(const ft_said *said, ft_model_request *out, ft_error *err);
+/* Adapters over a checkpoint of four bits; the model is known, and what adapters are comes next. */
+void ft__settle_loaded(const ft_said *said, ft_model_request *out);
 /* As the checkpoint stores its weights; the model is known. */
 void ft__settle_quantized(const ft_said *said, ft_model_request *out);
 /* "kv_dtype"; the device is known. */

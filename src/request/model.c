@@ -338,6 +338,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
     FT_TRY(ft__pictures_settle(&said, out, err));
+    ft__settle_loaded(&said, out);
     FT_TRY(ft__lora_settle(object, &said, out, err));
     FT_TRY(ft__step_keys_settle(object, &said, out, err));
     json_t *capped = NULL;
