@@ -160,6 +160,10 @@ static void hub_names_are_stored_as_their_repositories(void **state)
         {"nvidia/Llama-3.1-8B-Instruct-NVFP4", "44444-", true},
         {"RedHatAI/Meta-Llama-3.1-8B-Instruct-FP8-dynamic", "88888-", false},
         {"unsloth/llama-3-8b-bnb-4bit", "nnnnn-", false},
+        {"cyankiwi/GLM-4.5-Air-AWQ-4bit", "iiiii-", false},
+        {"RedHatAI/Qwen3-8B-NVFP4A16", "vvvvv-", false},
+        {"amd/Llama-3.1-70B-Instruct-FP8-KV", "88888-", true},
+        {"moonshotai/Kimi-K2-Thinking", "---i--", false},
         {"deepseek-v4-flash-fp8", "bbbbb-", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
