@@ -75,15 +75,19 @@ static void add_count(ft_choose_request *r, int64_t gpus)
     r->counts[r->count_count++] = gpus;
 }
 
+static bool trains_adapters(const json_t *object)
+{
+    return ft__key_get(object, FT_KEY_ID_LORA_RANK) || ft__key_get(object, FT_KEY_ID_LORA);
+}
+
 static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_error *err)
 {
     const json_t *value = ft__key_get(object, FT_KEY_ID_CHOOSE_GPUS);
     if (!value) {
-        r->counts[r->count_count++] = (int64_t)FT_K_CHOOSE_FEWEST;
-        while (r->counts[r->count_count - 1] < (int64_t)FT_K_CHOOSE_MOST) {
-            r->counts[r->count_count] = r->counts[r->count_count - 1] * 2;
-            r->count_count++;
-        }
+        bool few = trains_adapters(object);
+        int64_t most = (int64_t)(few ? FT_K_CHOOSE_ADAPTER_MOST : FT_K_CHOOSE_MOST);
+        int64_t gpus = (int64_t)(few ? FT_K_CHOOSE_ADAPTER_FEWEST : FT_K_CHOOSE_FEWEST);
+        for (; gpus <= most; gpus *= 2) r->counts[r->count_count++] = gpus;
         return FT_OK;
     }
     size_t items = json_is_array(value) ? json_array_size(value) : 1;
@@ -216,16 +220,18 @@ static ft_status read_today(const char *date, ft_choose_request *r, ft_error *er
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-int64_t ft__usual_global_batch(int64_t seq, int64_t gpus)
+int64_t ft__usual_global_batch(int64_t seq, int64_t gpus, bool adapters)
 {
-    int64_t batch = (int64_t)FT_K_CHOOSE_STEP_TOKENS / (seq > 0 ? seq : (int64_t)FT_K_CHOOSE_SEQ), fitting = gpus;
+    double tokens = adapters ? FT_K_CHOOSE_ADAPTER_STEP_TOKENS : FT_K_CHOOSE_STEP_TOKENS;
+    int64_t batch = (int64_t)tokens / (seq > 0 ? seq : (int64_t)FT_K_CHOOSE_SEQ), fitting = gpus;
     while (fitting % 2 == 0) fitting /= 2; /* data ranks divide the batch: 480 GPUs take 15 times a power of two */
     while (fitting * 2 <= batch) fitting *= 2;
     while (fitting < gpus) fitting *= 2;
     return fitting;
 }
 
-/* Left open, a step trains on about as many tokens as large runs do; the same for every number of GPUs. */
+/* Left open, a step trains on about as many tokens as large runs do, or as runs of adapters; the same for every number
+ * of GPUs. */
 static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_request *r, ft_error *err)
 {
     int64_t seq = 0, most = 1;
@@ -233,7 +239,7 @@ static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_req
     for (size_t i = 0; i < r->count_count; i++)
         while (most < r->counts[i]) most *= 2;
     if (!ft__key_set(r->base, FT_KEY_ID_PLAN_GLOBAL,
-                     json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, most))))
+                     json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, most, trains_adapters(object)))))
         return ft__no_memory(err);
     return FT_OK;
 }

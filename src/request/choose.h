@@ -48,7 +48,7 @@ ft_status ft__choose_request_read(const json_t *object, ft_choose_request *out, 
 /* `"task": "choose_serve"`: which GPUs requests should be served on; the base is a plan for serving without GPUs. */
 ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request *out, ft_error *err);
 void ft__choose_request_free(ft_choose_request *r);
-/* Sequences of a step where nobody says: about as many tokens as large runs take, as many that so many GPUs divide
- * them. `seq` 0: not said. */
-int64_t ft__usual_global_batch(int64_t seq, int64_t gpus);
+/* Sequences of a step where nobody says: about as many tokens as large runs take, or runs of adapters, as many that so
+ * many GPUs divide them. `seq` 0: not said. */
+int64_t ft__usual_global_batch(int64_t seq, int64_t gpus, bool adapters);
 #endif

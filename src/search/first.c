@@ -25,9 +25,10 @@ static ft_status plan_of(const json_t *document, const ft_model_request *read, j
 {
     const ft_parallel *p = &read->parallel;
     int64_t gpus = p->dp * p->tp * p->pp * p->cp;
-    int64_t global = read->global_batch > 0                         ? read->global_batch
-                     : ft__key_get(document, FT_KEY_ID_MICRO_BATCH) ? read->work.batch * read->work.accumulate * gpus
-                                                                    : ft__usual_global_batch(read->work.seq, gpus);
+    int64_t global = read->global_batch > 0 ? read->global_batch
+                     : ft__key_get(document, FT_KEY_ID_MICRO_BATCH)
+                         ? read->work.batch * read->work.accumulate * gpus
+                         : ft__usual_global_batch(read->work.seq, gpus, read->work.lora_rank > 0);
     json_t *asked = *out = ft__study_copy(document),
            *parallel = ft__study_copy(ft__key_get(document, FT_KEY_ID_PARALLEL));
     ft__key_drop(parallel, FT_KEY_ID_GPUS);
