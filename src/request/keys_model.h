@@ -98,7 +98,7 @@
       "left out: what `selective` is; of `fused`, an array of Megatron-Core's names, which asks for `selective`: "     \
       "`core_attn`, `layernorm`, `moe_act`, `mla_up_proj`, `mlp`, `moe`, `shared_experts` run again, the rest is "     \
       "kept. No effect where `recompute` is `none` or `full`")                                                         \
-    FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN | PLANS | CHOOSE,            \
+    FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN | PLANS | CHOOSE | LARGEST,  \
       "train adapters of this rank alone",                                                                             \
       "0; adapters of this rank alone are trained, as the [stack](stacks.md) runs them; `lora` says more")             \
     PLAIN(LORA, "lora", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                              \

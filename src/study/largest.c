@@ -144,8 +144,10 @@ static ft_status find(search *s)
     r->need_bytes = need_of(m);
     r->state_bytes = m->weights_bytes + m->gradients_bytes + m->optimizer_bytes;
     r->layers = layers;
-    double tokens = s->asked->tokens > 0 ? s->asked->tokens : TOKENS_PER_PARAMETER * r->parameters;
-    if (r->training) r->days = ft__days_of(v, tokens, (double)r->gpus);
+    /* Who trains adapters has a set of examples, not twenty tokens for every parameter. */
+    double usual = v->work->lora_rank > 0 ? 0 : TOKENS_PER_PARAMETER * r->parameters;
+    double tokens = s->asked->tokens > 0 ? s->asked->tokens : usual;
+    if (r->training && tokens > 0) r->days = ft__days_of(v, tokens, (double)r->gpus);
     return FT_OK;
 }
 
@@ -159,6 +161,7 @@ static ft_status set_global_batch(search *s)
     int64_t seq = json_integer_value(ft__key_get(base, FT_KEY_ID_SEQ));
     if (batch < 1) batch = 1;
     if (!s->r->training || ft__key_get(base, FT_KEY_ID_GLOBAL_BATCH)) return FT_OK;
+    if (ft__key_get(base, FT_KEY_ID_LORA_RANK) || ft__key_get(base, FT_KEY_ID_LORA)) return FT_OK; /* steps are short */
     if (seq < 1 || batch >= TOKENS_PER_STEP || seq >= TOKENS_PER_STEP) return FT_OK;
     int64_t micro = TOKENS_PER_STEP / (batch * seq) / s->r->gpus;
     return ft__ask_set(&s->ask, FT_KEY_ID_GLOBAL_BATCH, json_integer(batch * s->r->gpus * (micro > 1 ? micro : 1)),

@@ -30,7 +30,7 @@ void ft__answer_largest(ft_text *out, const json_t *id, const ft_largest *r)
         ft__answer_figure(out, "high_ms", v->step->high_ms);
         ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / (double)ft__view_gpus(v));
         ft__answer_figure(out, "mfu", v->step->mfu);
-        if (r->training) ft__answer_days(out, &r->days);
+        if (r->days.tokens > 0) ft__answer_days(out, &r->days);
         if (v->ranked) ft__answer_ranks(out, v);
         ft__answer_lines(out, "warnings", v->warnings);
     }

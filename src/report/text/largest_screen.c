@@ -65,6 +65,8 @@ void ft__largest_title(ft_text *out, const ft_style *style, const ft_largest *r)
         ft__text_addf(&t, ", %s%s, %s recompute", ft__optimizer_words[w->optimizer],
                       w->master_weights ? " with fp32 masters" : "",
                       w->recompute == FT_RECOMPUTE_NONE ? "no" : ft__recompute_words[w->recompute]);
+    if (w->lora_rank > 0) ft__text_addf(&t, ", LoRA rank %" PRId64, w->lora_rank);
+    if (w->weight_bits > 0) ft__text_addf(&t, ", %g-bit weights", w->weight_bits);
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
@@ -92,6 +94,6 @@ bool ft__screen_largest(ft_text *out, const ft_style *style, const ft_largest *r
     ft__line(out, style, r->training ? "step" : "TPOT", &a, b.at);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
-    if (r->training) ft__screen_days(out, style, &r->days);
+    if (r->days.tokens > 0) ft__screen_days(out, style, &r->days);
     return !out->failed;
 }
