@@ -12,6 +12,8 @@ const tasks = [
     ['forward', 'forward pass'],
 ] as const;
 export const dtypes = [['', 'bf16'], 'fp16', 'fp32', 'tf32', 'fp8', 'int8', 'fp4', 'amp_bf16', 'amp_fp16'] as const;
+/** Where nothing trains, a quantised checkpoint computes in what it is stored in unless another is said. */
+export const served = [['', 'as stored'], 'bf16', 'fp16', 'fp32', 'tf32', 'fp8', 'int8', 'fp4'] as const;
 const stacks = [
     ['', 'automatic'],
     'pytorch',
@@ -98,13 +100,13 @@ export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX
                         hint="sequences per step over all GPUs"
                     />
                 )}
-                <Choice name="Precision" of="dtype" is={is} words={dtypes} />
+                <Choice name="Precision" of="dtype" is={is} words={trains || p.layout ? dtypes : served} />
                 {!trains && !p.layout && (
                     <Choice
                         name="Weights"
                         of="weights_dtype"
                         is={is}
-                        words={[['', 'as computed'], 'fp8', 'int8', 'int4', 'nf4', 'mxfp4', 'fp4']}
+                        words={[['', 'as stored'], 'fp8', 'int8', 'int4', 'nf4', 'mxfp4', 'fp4']}
                     />
                 )}
                 {task === 'decode' && !p.layout && (

@@ -7,7 +7,7 @@ import { modelName } from '../catalogue';
 import { Bars } from '../chart/bars';
 import { Curves } from '../chart/curves';
 import { Choice, doubling, Group, Slider, Text, type Words } from '../form/fields';
-import { dtypes } from '../form/step_form';
+import { served } from '../form/step_form';
 import { ModelField } from '../form/subject';
 import { count, figure, interval, ms, percent, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
@@ -54,7 +54,7 @@ export function ServedForm(p: { is: Words; of: Catalogue }): JSX.Element {
                         ['trtllm', 'TensorRT-LLM'],
                     ]}
                 />
-                <Choice name="Precision" of="dtype" is={is} words={dtypes} />
+                <Choice name="Precision" of="dtype" is={is} words={served} />
                 <Slider name="Prompt" of="isl" is={is} stops={doubling(32, 65536)} unit="tokens" />
                 <Slider name="Answer" of="osl" is={is} stops={doubling(8, 8192)} unit="tokens" />
                 {job(is) ? (

@@ -6,7 +6,7 @@ import type { Catalogue } from '../catalogue';
 import { gpuOf, modelName } from '../catalogue';
 import { Choice, Group, Slider, Text, doubling, powers, type Words } from '../form/fields';
 import { GpuField, ModelField } from '../form/subject';
-import { dtypes } from '../form/step_form';
+import { served } from '../form/step_form';
 import { figure, interval, ms, percent, plural, time, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, Wrong } from '../parts';
 import { read, request, value } from '../request';
@@ -92,12 +92,12 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
                 />
             </Group>
             <Group name="Precision">
-                <Choice name="Arithmetic" of="dtype" is={is} words={dtypes} />
+                <Choice name="Arithmetic" of="dtype" is={is} words={served} />
                 <Choice
                     name="Weights"
                     of="weights_dtype"
                     is={is}
-                    words={[['', 'as computed'], 'fp8', 'int8', 'int4', 'mxfp4']}
+                    words={[['', 'as stored'], 'fp8', 'int8', 'int4', 'mxfp4']}
                 />
                 <Choice name="Cache" of="kv_dtype" is={is} words={[['', 'as computed'], 'bf16', 'fp8']} />
             </Group>
