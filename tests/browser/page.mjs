@@ -131,10 +131,10 @@ await page.focus('#f-batch');
 for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowRight');
 await until(page, () => new URLSearchParams(location.hash.split('?')[1]).get('batch') === '12');
 ok(true, 'arrow keys move a slider, and the address follows when it rests');
-await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 12);
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]')?.textContent || '{}').batch === 12);
 await agrees('the keyboard');
 const spoken = async () => (await page.textContent('[data-spoken]')).replaceAll('\u202f', '');
-await until(page, () => document.querySelector('[data-spoken]').textContent.includes(document.querySelector('.figures dd.big > span').textContent));
+await until(page, () => document.querySelector('[data-spoken]')?.textContent.includes(document.querySelector('.figures dd.big > span')?.textContent ?? '?'));
 ok(/: step [\d.]+ m?s.*in 9 of 10 cases; .*memory at its peak [\d.]+ GiB, fits/.test(await spoken()), 'a screen reader hears the answer once the slider rests', await spoken());
 await page.evaluate(() => document.querySelector('button, a[href], input, select').focus());
 await page.keyboard.press('Enter');
@@ -154,7 +154,7 @@ ok(await is('batch') === moved, 'Redo brings it again', await is('batch'));
 
 for (const value of ['0', '9', '3', '14', '6', '1', '11', '2']) // only the newest matters
   await page.$eval('#f-batch', (slider, v) => { slider.value = v; slider.dispatchEvent(new Event('input', { bubbles: true })); }, value);
-await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).batch === 3);
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]')?.textContent || '{}').batch === 3);
 await agrees('a slider that was dragged');
 
 // From the slider's event to the last picture in sight: what it took, and the work that was done, which no machine's speed
@@ -230,9 +230,9 @@ await page.mouse.move(5, 5);
 
 await page.fill('#f-model', 'qwen3 0.6');
 await page.keyboard.press('Enter');
-await until(page, () => document.querySelector('h1').textContent.includes('qwen3-0.6b'));
+await until(page, () => document.querySelector('h1')?.textContent.includes('qwen3-0.6b'));
 ok(await is('model') === 'qwen3-0.6b', 'the search over models takes what is typed', await is('model'));
-await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).model === 'qwen3-0.6b');
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]')?.textContent || '{}').model === 'qwen3-0.6b');
 await agrees('another model');
 
 await page.waitForSelector('[data-card="changes"] li button');
@@ -305,7 +305,7 @@ await go(page, '#step');
 await page.click('text=Your own config.json');
 await page.fill('textarea.drop', JSON.stringify(config));
 await page.locator('textarea.drop').blur();
-await until(page, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).model.model_type);
+await until(page, () => JSON.parse(document.querySelector('[data-same="request"]')?.textContent || '{}').model?.model_type);
 await agrees('a config.json that was pasted');
 await page.fill('textarea.drop', '{"model_type": ');
 await page.locator('textarea.drop').blur();
@@ -369,7 +369,7 @@ else {
   ok(await near(), 'and the library follows when the page stands', loaded.join('\n'));
   await at.fill('#f-model-file', 'config.json');
   await at.keyboard.press('Enter');
-  await until(at, () => JSON.parse(document.querySelector('[data-same="request"]').textContent).model === 'config.json');
+  await until(at, () => JSON.parse(document.querySelector('[data-same="request"]')?.textContent || '{}').model === 'config.json');
   ok(!await at.locator('main [role="alert"].note').count(), 'a config.json of that machine is read by its path');
   await go(at, views.serve[0]);
   await shown(at, views.serve[1], views.serve[2]);

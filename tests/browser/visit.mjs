@@ -77,7 +77,7 @@ const drop = (at, name, bytes) => page.evaluate(([where, file, text]) => {
   document.querySelector(where).dispatchEvent(new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true }));
 }, [at, name, bytes.toString('base64')]);
 await drop('#f-model', 'config.json', Buffer.from(JSON.stringify(config)));
-ok(await until(page, type => JSON.parse(document.querySelector('[data-same="request"]').textContent).model.model_type === type, config.model_type), 'a config.json that is dropped is the model');
+ok(await until(page, type => JSON.parse(document.querySelector('[data-same="request"]')?.textContent || '{}').model?.model_type === type, config.model_type), 'a config.json that is dropped is the model');
 await page.evaluate(() => { location.hash = '#trace'; });
 await page.waitForSelector('#f-trace');
 await drop('main', 'trace.json.gz', readFileSync(join(here, '../data/traces/small_gpt2_train.json.gz')));
