@@ -245,8 +245,8 @@ static ft_ref merged(ft_build *b, ft_ref y, const ft_scores *s)
     return ft__contiguous(b, FT_AT(ATTN_MERGE), y);
 }
 
-/* sdpa with a mask: true and false become zero and minus infinity at every call, which autograd keeps; keys and values are repeated for
- * grouped queries, and the kernel computes all pairs, hidden or not. */
+/* sdpa with a mask: true and false become zero and minus infinity at every call, which autograd keeps; keys and
+ * values are repeated for grouped queries, and the kernel computes all pairs, hidden or not. */
 static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s,
                      const ft_attention_shape *a)
 {

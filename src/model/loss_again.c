@@ -158,8 +158,8 @@ static int again(const pieces *p, int32_t block, ft_node *out, ft_ref copies[2])
     return count;
 }
 
-/* The gradient of a head that is trained: what a piece gives is widened, and lowered again where the head is narrow, and
- * added to the others'. How many nodes. */
+/* The gradient of a head that is trained: what a piece gives is widened, and lowered again where the head is
+ * narrow, and added to the others'. How many nodes. */
 static int summed(const pieces *p, ft_node *out)
 {
     int count = 0;

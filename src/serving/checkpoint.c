@@ -1,5 +1,5 @@
-/* checkpoint.c: a quantised checkpoint as an engine loads it where a request names no format: each part in its own, with
- * what the GPU has no arithmetic for widened (request/formats.c decides that for every task). */
+/* checkpoint.c: a quantised checkpoint as an engine loads it where a request names no format: each part in its
+ * own, with what the GPU has no arithmetic for widened (request/formats.c decides that for every task). */
 #include "serving/checkpoint.h"
 
 /* What most of the weights are in. */

@@ -93,8 +93,9 @@ static void deepspeed_joins_gradients_and_has_a_bucket(void **state)
 }
 
 /* TRL's loss: head and cross-entropy 256 tokens at a time, and again. The forecast was made after these peaks, and
- * before the times below; the bound of those grew from 6 to 12.5 % with the larger forests of products: a head of 128,256
- * words without chunks is 12 % too fast (5 before), since its step is taken to be too short to be slowed by its power. */
+ * before the times below; the bound of those grew from 6 to 12.5 % with the larger forests of products: a head of
+ * 128,256 words without chunks is 12 % too fast (5 before), since its step is taken to be too short to be slowed
+ * by its power. */
 static void a_loss_in_chunks_holds_copies_of_the_head(void **state)
 {
     (void)state;
@@ -145,7 +146,8 @@ static void and_makes_them_for_every_chunk(void **state)
 }
 
 /* fms-acceleration (its table a100_80gb.csv, data/published/finetuning.jsonl): Mixtral on an A100, nf4, rank 16
- * beside attention, prepared by peft (10.72 s a step) and as loaded (8.34 s). Experts are multiplied in 16 bits in both. */
+ * beside attention, prepared by peft (10.72 s a step) and as loaded (8.34 s). Experts are multiplied in 16 bits in
+ * both. */
 static void experts_beside_a_wide_stream_compute_in_16_bits(void **state)
 {
     (void)state;

@@ -133,8 +133,8 @@ static void a_file_beside_the_config_is_read(void **state)
     assert_non_null(strstr(err.message, "expected the 4 bits"));
 }
 
-/* Whatever a checkpoint is called on the Hub, its weights are as that repository has them: the model's own file, its list
- * of checkpoints, or what stands behind the name. */
+/* Whatever a checkpoint is called on the Hub, its weights are as that repository has them: the model's own file,
+ * its list of checkpoints, or what stands behind the name. */
 static void hub_names_are_stored_as_their_repositories(void **state)
 {
     (void)state;

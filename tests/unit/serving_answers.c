@@ -43,7 +43,8 @@ static void every_answer_is_whole(void **state)
     }
 }
 
-/* Where a request names no format a checkpoint is served as it is stored, and what the GPU cannot compute in is widened. */
+/* Where a request names no format a checkpoint is served as it is stored, and what the GPU cannot compute in is
+ * widened. */
 static void checkpoints_are_served_as_they_are_stored(void **state)
 {
     (void)state;

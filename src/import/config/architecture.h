@@ -49,7 +49,8 @@ ft_status ft__architecture_rules(const ft_reading *r, const json_t *list, ft_arc
 /* "when", "vision" (sight.c) and "layers" (layers.c) of the documents, once the config's keys are read. */
 ft_status ft__architecture_when(const ft_architecture *of, const ft_reading *r, ft_arch *a);
 ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r, ft_arch *a);
-/* What a type that wraps a language model adds to it: what sees, rules about the language model's config, its finish. */
+/* What a type that wraps a language model adds to it: what sees, rules about the language model's config, its
+ * finish. */
 ft_status ft__architecture_around(const ft_architecture *outer, const ft_reading *r, ft_arch *a);
 ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r, ft_arch *a);
 /* blocks.c: layers by a list of blocks, each with an attention and a network of its own (DeciLM, searched shapes). */

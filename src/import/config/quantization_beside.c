@@ -1,5 +1,5 @@
-/* quantization_beside.c: what stands outside quantization_config and changes it: the file that NVIDIA's tool writes beside a
- * config, and the format of experts that DeepSeek's configs have as a key of their own. */
+/* quantization_beside.c: what stands outside quantization_config and changes it: the file that NVIDIA's tool
+ * writes beside a config, and the format of experts that DeepSeek's configs have as a key of their own. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
