@@ -17,16 +17,14 @@ ft_dtype ft__checkpoint_dtype(const ft_arch *a)
     return f->math;
 }
 
-static ft_dtype wide(const ft_device *d) { return d->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16; }
-
 /* What a part's products compute in; how its weights lie where that is wider. */
 static ft_dtype part(const ft_served *m, ft_weight_class c, ft_storage *storage)
 {
     const ft_weight_format *f = &m->formats.of[c];
-    if (!f->given) return wide(m->device);
+    if (!f->given) return ft__served_wide(m->device);
     if (f->stored == FT_STORED_MXFP4) { /* activations meet it in mxfp8 where the matrix units take both */
         *storage = f->stored;
-        return m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : wide(m->device);
+        return m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : ft__served_wide(m->device);
     }
     if (ft_dtype_bytes(f->math) >= 2) *storage = f->stored;
     return f->math;

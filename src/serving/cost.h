@@ -47,6 +47,8 @@ typedef struct ft_served {
 } ft_served;
 
 int64_t ft__served_gpus(const ft_served *m); /* of one engine */
+/* What a device computes in where nothing narrower is asked for: bf16, or fp16 on those that lack it. */
+ft_dtype ft__served_wide(const ft_device *d);
 /* Fills formats, layers and bytes; arch, device, engine, cluster, degrees and the dtypes asked for are set. */
 void ft__served_settle(ft_served *m);
 /* Checkpoints of the model quantise its experts and nothing else: gpt-oss in mxfp4. */

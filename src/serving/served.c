@@ -8,11 +8,10 @@
 /* A format that the GPU has no arithmetic for is a format of weights: products run in 16 bits. */
 static ft_dtype computed(const ft_device *d, ft_dtype asked)
 {
-    if (d->peak_tflops[asked] > 0) return asked;
-    return d->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16;
+    return d->peak_tflops[asked] > 0 ? asked : ft__served_wide(d);
 }
 
-static ft_dtype wide(const ft_device *d) { return d->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16; }
+ft_dtype ft__served_wide(const ft_device *d) { return d->peak_tflops[FT_BF16] > 0 ? FT_BF16 : FT_FP16; }
 
 bool ft__experts_alone(const ft_arch *a)
 {
@@ -42,13 +41,13 @@ static void settle_formats(ft_served *m)
     bool said = experts->stored == FT_STORED_FP8_BLOCK || attention->stored == FT_STORED_FP8_BLOCK;
     m->blocks = math == FT_FP8 && (m->latent || said || m->engine->fp8_blocks);
     if (m->blocks) m->expert_storage = FT_STORED_FP8_BLOCK;
-    if (narrow && m->latent) m->qkv_dtype = wide(m->device);
+    if (narrow && m->latent) m->qkv_dtype = ft__served_wide(m->device);
     if (!experts_alone) return;
-    m->mlp_dtype = m->out_dtype = m->qkv_dtype = wide(m->device);
+    m->mlp_dtype = m->out_dtype = m->qkv_dtype = ft__served_wide(m->device);
     m->storage = m->mlp_storage = FT_STORED_AS_COMPUTED;
     m->expert_storage = FT_STORED_MXFP4;
     /* activations meet them in mxfp8 where the matrix units take both */
-    m->expert_dtype = m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : wide(m->device);
+    m->expert_dtype = m->device->peak_tflops[FT_FP4] > 0 ? FT_FP8 : ft__served_wide(m->device);
 }
 
 /* Layers one by one. Those that keep a state are states.c's; nothing of theirs grows with the context. */
@@ -139,7 +138,8 @@ static void settle_bytes(ft_served *m)
     double width = (double)(a->moe_ffn > 0 ? a->moe_ffn : a->ffn);
     double experts = 3 * hidden * width * (double)a->experts / (double)ranks;
     double shared = gates * hidden * share((double)a->shared_ffn, ranks);
-    double tables = (double)a->vocab * hidden * (a->tied ? 1 : 2) * ft_dtype_bytes(wide(m->device)) / (double)m->tp;
+    double tables = (double)a->vocab * hidden * (a->tied ? 1 : 2) * ft_dtype_bytes(ft__served_wide(m->device)) /
+                    (double)m->tp;
     double back = hidden * m->states.out / (double)m->tp;
     qkv = m->attention_layers * qkv + m->states.layers * ft__state_parameters(m);
     out = m->attention_layers * out + m->states.layers * back;
