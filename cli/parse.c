@@ -152,6 +152,16 @@ static bool has_option(const cli_command *command, const char *flag)
 /* People may be told of it: it is shown, or the other name of one that is. */
 static bool may_be_named(const cli_option *o) { return o->group == CLI_ALIAS || cli_option_shown(o); }
 
+/* Where a key of a request is said to a command that reads requests from files. */
+static const char *instead(const cli_command *command, const cli_option *o)
+{
+    if (!cli_option_asks(o)) return "";
+    return command->bit == CLI_COMPARE
+               ? "; each of its files says its own, as foretell train ... --json > FILE writes them"
+           : command->bit == CLI_BATCH ? "; each of its requests says its own"
+                                       : "";
+}
+
 static int unknown_option(const cli_command *command, const char *typed)
 {
     const char *names[OPT_COUNT];
@@ -163,8 +173,8 @@ static int unknown_option(const cli_command *command, const char *typed)
         if (strcmp(cli_options[i].name, typed) != 0 || !may_be_named(&cli_options[i])) continue;
         for (int c = 0; c < cli_command_count; c++)
             if (cli_options[i].commands & cli_commands[c].bit)
-                return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"", typed, cli_commands[c].name,
-                                 command->name);
+                return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"%s", typed, cli_commands[c].name,
+                                 command->name, instead(command, &cli_options[i]));
     }
     char room[64];
     const char *nearest = ft__nearest(typed, names, count), *ours = elsewhere(typed, false, room);
