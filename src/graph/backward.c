@@ -155,11 +155,11 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch
     if (b->status != FT_OK || !ft__tape_widen(t)) return;
     b->g->blocks[mine].carry_in = g;
     bool layer = ft__block_is_layer(&forward);
-    const ft_reforecast again = recompute == FT_RECOMPUTE_NONE || forward.kept    ? FT_AGAIN_NOTHING
-                                : recompute == FT_RECOMPUTE_SELECTIVE && !pytorch ? FT_AGAIN_SCORES
-                                : !layer                                          ? FT_AGAIN_NOTHING
-                                : recompute == FT_RECOMPUTE_SELECTIVE             ? FT_AGAIN_CHEAP
-                                                                                  : FT_AGAIN_LAYER;
+    const ft_recomputed again = recompute == FT_RECOMPUTE_NONE || forward.kept    ? FT_RECOMPUTED_NOTHING
+                                : recompute == FT_RECOMPUTE_SELECTIVE && !pytorch ? FT_RECOMPUTED_SCORES
+                                : !layer                                          ? FT_RECOMPUTED_NOTHING
+                                : recompute == FT_RECOMPUTE_SELECTIVE             ? FT_RECOMPUTED_CHEAP
+                                                                                  : FT_RECOMPUTED_LAYER;
     ft__run_recomputed(t, &forward, again);
     if (walks) t->grad[forward.carry_out] = g;
     for (int32_t i = forward.first + forward.count - 1; i >= forward.first && b->status == FT_OK; i--) {

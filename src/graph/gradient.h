@@ -21,13 +21,13 @@ void ft__tape_give(ft_tape *t, ft_ref x, ft_ref g);
 void ft__tape_node(ft_tape *t, const ft_node *n); /* every gradient that n owes its inputs */
 
 /* Recomputation (recompute.c): what a backward block runs again before its gradients. */
-typedef enum ft_reforecast {
-    FT_AGAIN_NOTHING,
-    FT_AGAIN_SCORES, /* Megatron's selective: attention's score matrix, or the modules that it is told of */
-    FT_AGAIN_CHEAP,  /* PyTorch's selective: all but attention and every other product */
-    FT_AGAIN_LAYER
-} ft_reforecast;
-void ft__run_recomputed(ft_tape *t, const ft_block *forward, ft_reforecast what);
+typedef enum ft_recomputed {
+    FT_RECOMPUTED_NOTHING,
+    FT_RECOMPUTED_SCORES, /* Megatron's selective: attention's score matrix, or the modules that it is told of */
+    FT_RECOMPUTED_CHEAP,  /* PyTorch's selective: all but attention and every other product */
+    FT_RECOMPUTED_LAYER
+} ft_recomputed;
+void ft__run_recomputed(ft_tape *t, const ft_block *forward, ft_recomputed what);
 /* PyTorch's way to end it, once the gradients are there. */
-void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_reforecast what);
+void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_recomputed what);
 #endif

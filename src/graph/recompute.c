@@ -71,17 +71,17 @@ static bool views_again(const ft_tape *t, const ft_node *n)
     return !ft__node_runs(n) && n->in_count && n->out_count && ft__tape_saved(t, n->in[0]) != n->in[0];
 }
 
-void ft__run_recomputed(ft_tape *t, const ft_block *forward, ft_reforecast what)
+void ft__run_recomputed(ft_tape *t, const ft_block *forward, ft_recomputed what)
 {
     ft_build *b = &t->b;
     policy p = {0};
-    if (what == FT_AGAIN_NOTHING) return;
+    if (what == FT_RECOMPUTED_NOTHING) return;
     b->phase = FT_RECOMPUTE;
     for (int32_t i = forward->first; i < forward->first + forward->count && b->status == FT_OK; i++) {
         const ft_node *n = &b->g->nodes[i];
-        if (what == FT_AGAIN_SCORES && !n->core && !views_again(t, n)) continue;
-        if (what == FT_AGAIN_CHEAP && saves(&p, n)) continue;
-        if (what == FT_AGAIN_LAYER && n->spared) continue;
+        if (what == FT_RECOMPUTED_SCORES && !n->core && !views_again(t, n)) continue;
+        if (what == FT_RECOMPUTED_CHEAP && saves(&p, n)) continue;
+        if (what == FT_RECOMPUTED_LAYER && n->spared) continue;
         repeat(t, *n); /* a copy: appending moves the array */
     }
     b->phase = FT_BACKWARD;
@@ -130,11 +130,11 @@ static void hold_saved(ft_tape *t, const ft_block *forward, const bool *read, in
     }
 }
 
-void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_reforecast what)
+void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_recomputed what)
 {
     ft_build *b = &t->b;
     ft_graph *g = b->g;
-    if (b->status != FT_OK || (what != FT_AGAIN_LAYER && what != FT_AGAIN_CHEAP)) return;
+    if (b->status != FT_OK || (what != FT_RECOMPUTED_LAYER && what != FT_RECOMPUTED_CHEAP)) return;
     const int32_t first = g->blocks[b->block].first, tensors = g->tensor_count;
     bool *read = ft__arena_array(g->arena, (size_t)tensors, sizeof *read); /* by storage */
     if (!read) {
@@ -142,7 +142,7 @@ void ft__checkpoint_end(ft_tape *t, const ft_block *forward, ft_reforecast what)
         return;
     }
     stop_early(g, first, read);
-    if (what != FT_AGAIN_CHEAP) return;
+    if (what != FT_RECOMPUTED_CHEAP) return;
     mark_read(g, first, read);
     hold_saved(t, forward, read, tensors);
 }

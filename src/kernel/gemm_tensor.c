@@ -32,7 +32,7 @@ enum {
     LAUNCH = FT_THETA_LAUNCH_US,
     GAP = FT_THETA_GAP_US,
     EC, EB, WAVE_US, FEED, PROLOGUE, SPLIT_US, SMOOTH, POWER_US, ENERGY, WARM, WARM_CAPACITY, L2_RATE, RAMP_US,
-    NARROW_FEED, NARROW_PAIRS, NARROW_US, LAYOUT_NN, LAYOUT_T,
+    UNALIGNED_FEED, UNALIGNED_PAIRS, UNALIGNED_US, LAYOUT_NN, LAYOUT_T,
     QUANTISATION, QUANT_US, QUANT_EB, BIAS, HABIT, SPLIT_OF_GROUPS,
     THETA_COUNT
 };
@@ -54,9 +54,9 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [WARM_CAPACITY] = FT_K_PRIORS_GEMM_TENSOR_WARM_CAPACITY,
     [L2_RATE] = FT_K_PRIORS_GEMM_TENSOR_L2_BYTES_PER_FLOP,
     [RAMP_US] = FT_K_PRIORS_GEMM_TENSOR_MEMORY_RAMP_US,
-    [NARROW_FEED] = FT_K_PRIORS_GEMM_TENSOR_NARROW_BYTES_PER_CLOCK,
-    [NARROW_PAIRS] = FT_K_PRIORS_GEMM_TENSOR_NARROW_PAIRS,
-    [NARROW_US] = FT_K_PRIORS_GEMM_TENSOR_NARROW_US,
+    [UNALIGNED_FEED] = FT_K_PRIORS_GEMM_TENSOR_UNALIGNED_BYTES_PER_CLOCK,
+    [UNALIGNED_PAIRS] = FT_K_PRIORS_GEMM_TENSOR_UNALIGNED_PAIRS,
+    [UNALIGNED_US] = FT_K_PRIORS_GEMM_TENSOR_UNALIGNED_US,
     [LAYOUT_NN] = FT_K_PRIORS_GEMM_TENSOR_LAYOUT_NN,
     [LAYOUT_T] = FT_K_PRIORS_GEMM_TENSOR_LAYOUT_T,
     [QUANTISATION] = FT_K_PRIORS_GEMM_TENSOR_WAVE_QUANTISATION,
@@ -145,7 +145,7 @@ typedef struct product {
     double ec;            /* what kernels reach of it */
     double clocks;        /* ms of a clock's worth of microseconds */
     double resident, memory_ms;
-    bool a_t, b_t, narrow; /* narrow: rows not aligned to 16 bytes */
+    bool a_t, b_t, unaligned; /* unaligned: rows not aligned to 16 bytes */
     int aligned[3], align;
 } product;
 
@@ -166,7 +166,7 @@ static product product_of(const ft_device *device, const ft_op *op, const double
                  .a_t = op->u.gemm.layout[0] == 't',
                  .b_t = op->u.gemm.layout[1] == 't'};
     p.align = ft__gemm_op_alignment(op, p.aligned);
-    p.narrow = p.align < 16 && p.m > 1 && p.n > 1; /* vectors stream as ever */
+    p.unaligned = p.align < 16 && p.m > 1 && p.n > 1; /* vectors stream as ever */
     double bytes = ft__gemm_bytes(device, op, th[WARM_CAPACITY], &p.resident);
     p.memory_ms = ft__gemm_memory_ms(device, bytes, p.resident, th[EB], th[WARM], th[L2_RATE], th[RAMP_US] * p.clocks);
     return p;
@@ -222,10 +222,11 @@ static ft_gemm_search search_of(const product *p)
         .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
         .max_split = p->b > 1 ? 1 : 16,
     };
-    if (p->narrow)
+    if (p->unaligned)
         ft__gemm_unaligned_search(
             device, p->op,
-            (ft_gemm_unaligned){p->align, th[EC], th[NARROW_FEED], th[NARROW_PAIRS], th[SPLIT_US] * p->clocks}, &s);
+            (ft_gemm_unaligned){p->align, th[EC], th[UNALIGNED_FEED], th[UNALIGNED_PAIRS], th[SPLIT_US] * p->clocks},
+            &s);
     return s;
 }
 
@@ -285,11 +286,12 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     ft__gemm_outcome(device, op, &s,
                      (ft_gemm_power){th[ENERGY], ft__capped_efficiency(p.ec, p.cap) * p.peak * 1e-9, th[POWER_US]},
                      th[BIAS], want, &pick, out);
-    if (p.narrow) /* and the first load and the last store, with nothing to hide in */
-        out->body_ms = ft__gemm_few_rows_ms(device, op, p.align, p.memory_ms, out->body_ms + th[NARROW_US] * p.clocks);
+    if (p.unaligned) /* and the first load and the last store, with nothing to hide in */
+        out->body_ms = ft__gemm_few_rows_ms(device, op, p.align, p.memory_ms,
+                                            out->body_ms + th[UNALIGNED_US] * p.clocks);
     bool quantise = p.e < 2 && op->u.gemm.quantized == 0;
     if (quantise) out->body_ms += quantising_ms(&p);
-    out->note = p.narrow ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
+    out->note = p.unaligned ? "rows not aligned to 16 bytes: the library takes a slower kernel" : NULL;
     if (want) features(&p, &pick, s.tile_count, quantise, out);
 }
 

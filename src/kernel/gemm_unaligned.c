@@ -34,7 +34,7 @@ static bool walks_alone(const ft_op *op)
            k < FT_K_GEMM_UNALIGNED_LONE_WALK_K && m * n * k < FT_K_GEMM_UNALIGNED_LONE_WALK_MNK;
 }
 
-void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm_unaligned narrow, ft_gemm_search *s)
+void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm_unaligned unaligned, ft_gemm_search *s)
 {
     /* Element by element: the first four; where both operands run along K in whole rows and only the outputs do not,
      * no more than the third and the fourth. */
@@ -42,7 +42,7 @@ void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm
                                          {64, 128},  {256, 64},  {64, 256},  {32, 32}, {16, 16}};
     const int of_elements = 4, along_k = 2;
     bool halves = op->dtype == FT_BF16 || op->dtype == FT_FP16; /* whose habits were seen */
-    bool alone = halves && walks_alone(op), elements = narrow.align < 4 || alone;
+    bool alone = halves && walks_alone(op), elements = unaligned.align < 4 || alone;
     double clocks_per_ms = device->matrix_mhz * 1e3;
     s->tiles = tiles;
     s->tile_count = elements ? of_elements : (int)(sizeof tiles / sizeof *tiles);
@@ -50,10 +50,10 @@ void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm
         s->tiles += along_k;
         s->tile_count -= along_k;
     }
-    s->flop_per_ms_sm = fmin(s->flop_per_ms_sm, narrow.efficiency * ft__mma_sync_rate(device, s->element_bytes));
+    s->flop_per_ms_sm = fmin(s->flop_per_ms_sm, unaligned.efficiency * ft__mma_sync_rate(device, s->element_bytes));
     /* Along K a warp's elements lie in as many rows as it has lanes, across K in one. */
-    double pieces = !elements ? narrow.pairs : halves && by_rows(op) ? FT_K_GEMM_UNALIGNED_ALONG_K_ELEMENTS : 1;
-    double feed = narrow.bytes_per_clock * pieces * clocks_per_ms;
+    double pieces = !elements ? unaligned.pairs : halves && by_rows(op) ? FT_K_GEMM_UNALIGNED_ALONG_K_ELEMENTS : 1;
+    double feed = unaligned.bytes_per_clock * pieces * clocks_per_ms;
     s->feed_bytes_per_ms_sm = fmin(feed, FT_K_GEMM_UNALIGNED_FEED_MOST * s->feed_bytes_per_ms_sm);
     /* Two small tiles on an SM hide a part of each other's start and end. */
     s->wave_ms *= halves ? FT_K_GEMM_UNALIGNED_WAVE : 1;
@@ -61,7 +61,7 @@ void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm
                              s->feed_bytes_per_ms_sm;
     s->finely = true;
     s->max_split = s->max_split > 1 && !alone ? FT_K_GEMM_UNALIGNED_MOST_SPLIT : 1;
-    s->split_ms = narrow.split_ms;
+    s->split_ms = unaligned.split_ms;
     s->habit = 0;
     /* With tiles for less than a quarter of the SMs K is split, whether that pays or not. */
     double smallest = ceil(s->m / 64) * ceil(s->n / 64) * s->batch;

@@ -15,7 +15,8 @@ typedef struct ft_gemm_unaligned {
 double ft__mma_sync_rate(const ft_device *device, double element_bytes);
 
 /* Turns the search into one over those kernels. `s` describes the product as if its rows were aligned. */
-void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm_unaligned narrow, ft_gemm_search *s);
+void ft__gemm_unaligned_search(const ft_device *device, const ft_op *op, ft_gemm_unaligned unaligned,
+                               ft_gemm_search *s);
 
 /* What a product of few rows takes without its launch, given what the tiles would take: libraries have kernels of
  * their own for it. */

@@ -10,7 +10,7 @@
 
 const ft_host *ft__host_usual(void) { return &ft__hosts[ft__usual_host]; }
 
-const ft_host *ft__host_beside(const ft_device *device)
+const ft_host *ft__host_of_device(const ft_device *device)
 {
     for (size_t i = 0; i < ft__host_count; i++)
         if (ft__hosts[i].beside[0] && !strcmp(ft__hosts[i].beside, device->name)) return &ft__hosts[i];

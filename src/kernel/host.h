@@ -55,7 +55,7 @@ extern const size_t ft__host_count, ft__usual_host;
 extern const ft_host ft__hosts[];
 const ft_host *ft__host_usual(void);
 /* The one that stood beside this GPU where one was measured, else the usual one. */
-const ft_host *ft__host_beside(const ft_device *device);
+const ft_host *ft__host_of_device(const ft_device *device);
 const ft_host *ft__host_find(const char *name); /* NULL: none of that name */
 /* A file or an object: what it leaves out is its "base"'s, the usual host's where it names none. `where` as in
  * base/json.h. */

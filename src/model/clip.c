@@ -35,7 +35,7 @@ static ft_ref pictures(ft_maker *m)
     x = ft__block_open(b, FT_BLOCK(VISION_HEAD), 1, x);
     if (a->class_absent) {
         x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);
-        return ft__block_close(b, ft__vision_looked(m, x, hidden, a->vision_heads, a->vision_ffn));
+        return ft__block_close(b, ft__vision_pooled(m, x, hidden, a->vision_heads, a->vision_ffn));
     }
     x = ft__contiguous(b, FT_AT(NORM), ft__slice(b, x, m->batch, hidden)); /* the class token, copied for the norm */
     x = ft__part_norm(m, FT_AT(NORM), x, FT_LAYERNORM, true);

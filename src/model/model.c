@@ -187,7 +187,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     if (w->task == FT_TRAIN && w->lora_rank > 0 && m.stack->loss_tokens > 0 && whole_logits)
         ft__loss_in_pieces(g, w->batch * (int64_t)m.stack->loss_tokens);
     const bool plain = w->loss == FT_ENTROPY_OF_MODEL && w->execution == FT_RUN_EAGER && w->trainer == FT_TRAINER_SFT;
-    if (w->task == FT_TRAIN && m.stack->loss_rows > 0 && plain && !ft__loss_again(g, (int64_t)m.stack->loss_rows))
+    if (w->task == FT_TRAIN && m.stack->loss_rows > 0 && plain && !ft__loss_chunked(g, (int64_t)m.stack->loss_rows))
         ft__build_fail(&m.b, FT_E_MEMORY, "out of memory");
     return m.b.status;
 }

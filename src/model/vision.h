@@ -39,7 +39,7 @@ typedef struct ft_tower {
 ft_ref ft__vision_layer(ft_maker *m, ft_ref x, const ft_tower *tower);
 
 /* One learned query looks at all patches, and a network behind it: siglip (vit.c). */
-ft_ref ft__vision_looked(ft_maker *m, ft_ref x, int64_t wide, int64_t heads, int64_t ffn);
+ft_ref ft__vision_pooled(ft_maker *m, ft_ref x, int64_t wide, int64_t heads, int64_t ffn);
 
 /* Linear to the labels, and the loss on it in the model's own format when training. Without labels x itself. */
 ft_ref ft__vision_classify(ft_maker *m, ft_ref x);

@@ -18,7 +18,7 @@ static ft_ref embed(ft_maker *m)
     return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
 }
 
-ft_ref ft__vision_looked(ft_maker *m, ft_ref x, int64_t wide, int64_t heads, int64_t ffn)
+ft_ref ft__vision_pooled(ft_maker *m, ft_ref x, int64_t wide, int64_t heads, int64_t ffn)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -65,7 +65,7 @@ static ft_ref head(ft_maker *m, ft_ref x)
         return ft__vision_classify(m, ft__vision_norm(m, FT_AT(NORM), x, true));
     }
     if (a->final_norm) x = ft__vision_norm(m, FT_AT(NORM), x, true);
-    if (a->pool_head) return ft__vision_classify(m, ft__vision_looked(m, x, a->hidden, a->heads, a->ffn));
+    if (a->pool_head) return ft__vision_classify(m, ft__vision_pooled(m, x, a->hidden, a->heads, a->ffn));
     if (a->labels < 1 && !a->pooler) return x;
     x = ft__slice(b, x, m->batch, a->hidden); /* the class token */
     if (a->pooler) {

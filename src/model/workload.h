@@ -214,7 +214,7 @@ void ft__loss_in_chunks(ft_graph *g);
 /* The same in pieces of so many rows whose logits are kept going forward (a stack's loss_tokens). */
 void ft__loss_in_pieces(ft_graph *g, int64_t piece);
 /* The same in pieces of so many rows that are made again going back (a stack's loss_rows); false: no memory. */
-bool ft__loss_again(ft_graph *g, int64_t piece);
+bool ft__loss_chunked(ft_graph *g, int64_t piece);
 /* Forward graph, then the passes that the workload asks for: backward, recomputation, fusion, the optimizer. */
 ft_status ft__model_graph(const ft_arch *arch, const ft_workload *work, ft_arena *arena, ft_graph **out, ft_error *err);
 #endif

@@ -217,7 +217,7 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
 
 ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
 {
-    return (ft_issuer){.host = work->host ? work->host : ft__host_beside(device),
+    return (ft_issuer){.host = work->host ? work->host : ft__host_of_device(device),
                        .dispatch = dispatch_of(work),
                        .gradients = work->task == FT_TRAIN,
                        .us_per_op = work->host_us_per_op,

@@ -180,7 +180,7 @@ ft_status ft__trace_pace(const ft_trace_report *s, const ft_price *prices, doubl
     if (list && costs && all.blocks && all.last && entry) {
         size_t count = list_issued(r, &s->groups, list);
         int32_t blocks = cut(list, count, &all);
-        ft_issuer host = {.host = s->host ? s->host : ft__host_beside(&out->device), .dispatch = FT_DISPATCH_EAGER};
+        ft_issuer host = {.host = s->host ? s->host : ft__host_of_device(&out->device), .dispatch = FT_DISPATCH_EAGER};
         double forward = 0;
         for (int32_t i = 0; i < blocks; i++) host.gradients |= all.blocks[i].phase == FT_BACKWARD;
         for (size_t i = 0; i < count; i++) forward += list[i].phase == FT_FORWARD;

@@ -46,7 +46,7 @@ void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t ro
 const json_t *ft__config_value(const json_t *config, const char *path);
 ft_status ft__architecture_set(const ft_reading *r, const json_t *set, ft_arch *a);
 ft_status ft__architecture_rules(const ft_reading *r, const json_t *list, ft_arch *a);
-/* "when", "vision" (sight.c) and "layers" (layers.c) of the documents, once the config's keys are read. */
+/* "when", "vision" (vision.c) and "layers" (layers.c) of the documents, once the config's keys are read. */
 ft_status ft__architecture_when(const ft_architecture *of, const ft_reading *r, ft_arch *a);
 ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r, ft_arch *a);
 /* What a type that wraps a language model adds to it: what sees, rules about the language model's config, its

@@ -1,5 +1,5 @@
 /* rules.c: what an architecture's file says beyond defaults and keys: "when" a key has a value, traits change. What
- * sees is read by sight.c, what each layer is by layers.c. */
+ * sees is read by vision.c, what each layer is by layers.c. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* loss_again.c: head and loss of so many rows at a time, and every piece once more going back.
+/* loss_chunked.c: head and loss of so many rows at a time, and every piece once more going back.
  *
  * TRL's loss since June 2026 (trainer/sft_trainer.py, _chunked_cross_entropy_loss), under torch.utils.checkpoint. A
  * piece widens the head to fp32 (`w.float()`), autocast lowers that copy again for the product, log_softmax raises the
@@ -198,7 +198,7 @@ static bool going_back(const pieces *p)
     return insert(g, block, g->blocks[block].first, first, count);
 }
 
-bool ft__loss_again(ft_graph *g, int64_t piece)
+bool ft__loss_chunked(ft_graph *g, int64_t piece)
 {
     pieces p = {.g = g, .piece = piece};
     if (!find(&p) || piece >= p.rows) return true;

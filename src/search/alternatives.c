@@ -1,4 +1,4 @@
-/* beside.c: what stands beside the plans: layouts that would be faster and do not fit, time against memory, and what
+/* alternatives.c: what stands beside the plans: layouts that would be faster and do not fit, time against memory, and what
  * becomes of the plans where the network is not what it was taken for. */
 #include <math.h>
 #include <stdlib.h>
@@ -21,6 +21,19 @@ static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *er
 {
     wave *w = context;
     return ft__plan_forecast(w->s, w->at[i], &w->s->cluster, bench, err);
+}
+
+static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft_bench *bench)
+{
+    return (ft_ranks){.arch = r->arch,
+                      .work = &r->work,
+                      .parallel = &r->parallel,
+                      .cluster = &s->cluster,
+                      .device = r->device,
+                      .predictor = ft__context_predictor(s->ft),
+                      .quantile = s->quantile,
+                      .memo = bench->memo,
+                      .arena = bench->arena};
 }
 
 static bool taken(const wave *w, const ft_candidate *c)
@@ -71,16 +84,8 @@ ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *e
     ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
     const ft_framework *f = s->framework;
     const ft_may may = {.zero = f->zero_allowed, .recompute = f->recompute, .only_data = f->only_data};
-    ft_ranks ranks = {.arch = r.arch,
-                      .work = &r.work,
-                      .parallel = &r.parallel,
-                      .cluster = &s->cluster,
-                      .device = r.device,
-                      .predictor = ft__context_predictor(s->ft),
-                      .quantile = s->quantile,
-                      .memo = bench->memo,
-                      .arena = bench->arena,
-                      .may = &may};
+    ft_ranks ranks = ranks_of(s, &r, bench);
+    ranks.may = &may;
     ft_step step;
     ft__arena_reset(bench->arena);
     if (ft__parallel_alone(&r.parallel) || ft__ranks_forecast(&ranks, &step, NULL, NULL, err) != FT_OK) return FT_OK;
@@ -107,16 +112,8 @@ static ft_status weigh(void *context, size_t i, ft_bench *bench, ft_error *err)
     const ft_search *s = w->s;
     ft_candidate *c = w->at[i];
     ft_model_request r = ft__plan_request_of(s, &c->layout);
-    ft_ranks ranks = {.arch = r.arch,
-                      .work = &r.work,
-                      .parallel = &r.parallel,
-                      .cluster = &s->cluster,
-                      .device = r.device,
-                      .predictor = ft__context_predictor(s->ft),
-                      .quantile = s->quantile,
-                      .memo = bench->memo,
-                      .arena = bench->arena,
-                      .no_remedy = true};
+    ft_ranks ranks = ranks_of(s, &r, bench);
+    ranks.no_remedy = true;
     if (ft__parallel_alone(&r.parallel)) return FT_OK; /* its bound is what there is */
     for (int whole = 0; whole < 2 && worth_it(c, w->least); whole++) {
         ft_memory memory = {0};

@@ -1,4 +1,4 @@
-/* sight.c: what an architecture's file says of a tower that sees: "vision", read in an object of its own, and in it
+/* vision.c: what an architecture's file says of a tower that sees: "vision", read in an object of its own, and in it
  * "project", the steps between the tower and the language model. */
 #include <inttypes.h>
 #include <stdio.h>
