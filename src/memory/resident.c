@@ -6,6 +6,7 @@
 #include "device/traits.h"
 #include "memory/resident_constants.h"
 
+#define KIB 0x1p10
 #define MIB 0x1p20
 
 /* The driver keeps stacks and queues for every SM and the kernels that were loaded. */
@@ -32,7 +33,7 @@ double ft__device_capacity(const ft_device *device)
  * handle of its own, so that training holds two. Measured on an H200: 64.0 MiB in training, 32.0 in inference. */
 double ft__library_workspace(const ft_device *device, bool training)
 {
-    double one = 8.125 * MIB;
+    double one = 8 * MIB + 128 * KIB;
     if (device->vendor == FT_VENDOR_AMD)
         one = !strncmp(device->compute_capability, "gfx94", 5) || !strncmp(device->compute_capability, "gfx95", 5)
                   ? 128 * MIB

@@ -274,7 +274,7 @@ static void add_interval(const extremes *x, const ft_ranks_width *width, double 
     const ft_step *one = &x->slow->step;
     double low = one->low_ms / one->step_ms, high = one->high_ms / one->step_ms, end = x->end_ms;
     double many = FT_K_MANY_AMONG_MANY * atanh(quantile) / atanh(0.9), exposed = out->comm_exposed_ms / fmax(end, 1e-9);
-    out->low_ms = end * (1 - fmin(hypot(1 - low, hypot(width->below * exposed, many)), 0.9));
+    out->low_ms = end * (1 - ft__interval_below(hypot(1 - low, hypot(width->below * exposed, many))));
     out->high_ms = end * (1 + hypot(high - 1, hypot(width->above * exposed, many)));
 }
 

@@ -189,6 +189,9 @@ double ft__interval_level(double quantile)
     return at[count - 1].width;
 }
 
+double ft__interval_below(double share) { return fmin(share, FT_K_INTERVAL_BELOW); }
+double ft__interval_least(double ms) { return FT_K_INTERVAL_LEAST * ms; }
+
 /* What errors of the kernels and of the host do to the step: walk again with each of them at its ends, and with both
  * half-way there (in variance): a step that host and GPU take equally long for gets no faster by one of them alone. */
 static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, double beside,
@@ -196,7 +199,7 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
 {
     double below, above, busy = fmax(out->busy_ms, 1e-9), level = ft__interval_level(quantile);
     spread_sum(errors, &below, &above);
-    double faster = fmin(hypot(below / busy, beside * level), 0.9);
+    double faster = ft__interval_below(hypot(below / busy, beside * level));
     pace.gpu_scale = 1 - faster;
     below = out->step_ms - ft__stream_walk(g, &pace).total;
     pace.gpu_scale = 1 + hypot(above / busy, beside * level);
@@ -211,7 +214,7 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
         pace.host_scale = 1 / (1 + host_spread * level * sqrt(0.5));
         below = fmax(below, out->step_ms - ft__stream_walk(g, &pace).total);
     }
-    out->low_ms = fmax(out->step_ms - below, 0.05 * out->step_ms);
+    out->low_ms = fmax(out->step_ms - below, ft__interval_least(out->step_ms));
     out->high_ms = out->step_ms + above;
 }
 

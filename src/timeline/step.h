@@ -95,6 +95,9 @@ double ft__step_peak(const ft_device *device, ft_dtype dtype, ft_dtype *of);
 /* Half-widths that are known at 0.9, for another share of cases: 1 at 0.9, otherwise as a normal distribution has
  * them. */
 double ft__interval_level(double quantile);
+/* Whatever errors add up to: how far below a time its interval may begin, as a share of it, and where at the least. */
+double ft__interval_below(double share);
+double ft__interval_least(double ms);
 /* Memory over the step alone (memory.c); ft__step_forecast calls it. */
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err);

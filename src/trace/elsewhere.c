@@ -84,7 +84,7 @@ ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const f
         double below = there.ms > 0 ? 1 - there.low_ms / known : FT_K_PRICE_UNKNOWN_BELOW,
                above = there.ms > 0 ? there.high_ms / known - 1 : FT_K_PRICE_UNKNOWN_ABOVE;
         if (alone && g->kind != FT_GROUP_OP) below = above = 0;
-        spread_add(&errors, there.family, ms * fmin(below, 0.9), ms * above);
+        spread_add(&errors, there.family, ms * ft__interval_below(below), ms * above);
         busy += ms;
         *(guessed ? &out->guessed : &out->scaled) += ms;
         out->class_ms[g->called.class] += ms;
@@ -98,7 +98,8 @@ ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const f
     for (int pass = 0; pass < 2 && status == FT_OK; pass++) {
         double share = busy > 0 ? spread_sum(pass ? errors.above : errors.below, errors.count) / busy : 0;
         share = hypot(share, side);
-        for (size_t i = 0; i < s->groups.count; i++) end[i] = scale[i] * (pass ? 1 + share : 1 - fmin(share, 0.9));
+        for (size_t i = 0; i < s->groups.count; i++)
+            end[i] = scale[i] * (pass ? 1 + share : 1 - ft__interval_below(share));
         status = ft__replay(&s->record, end, 1, 0, pass ? &high : &low, err);
     }
     /* Another GPU sits in another machine. */
@@ -116,7 +117,7 @@ ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const f
     out->step_ms = now.step_ms * mend;
     double below = hypot(fmax(now.step_ms - low.step_ms, 0), fmax(now.step_ms - fast.step_ms, 0));
     double above = hypot(fmax(high.step_ms - now.step_ms, 0), fmax(slow.step_ms - now.step_ms, 0));
-    out->low_ms = fmax(out->step_ms - below * mend, 0.05 * out->step_ms);
+    out->low_ms = fmax(out->step_ms - below * mend, ft__interval_least(out->step_ms));
     out->high_ms = out->step_ms + above * mend;
     out->bare_ms = bare.step_ms * mend;
     out->busy_ms = now.busy_ms;

@@ -153,7 +153,7 @@ static void walk(const steps *s, const double *entry, ft_pace *pace, double belo
     out->step_ms = now.total / n;
     out->host_ms = now.host / n;
     out->idle_ms = fmax(0, (now.total - now.running) / n);
-    pace->gpu_scale = 1 - fmin(below, 0.9);
+    pace->gpu_scale = 1 - ft__interval_below(below);
     double low = now.total - walk_all(s, entry, pace).total;
     pace->gpu_scale = 1 + above;
     double high = walk_all(s, entry, pace).total - now.total;
@@ -162,7 +162,7 @@ static void walk(const steps *s, const double *entry, ft_pace *pace, double belo
     low = hypot(low, now.total - walk_all(s, entry, pace).total);
     pace->host_scale = 1 + host_spread;
     high = hypot(high, walk_all(s, entry, pace).total - now.total);
-    out->low_ms = fmax((now.total - low) / n, 0.05 * out->step_ms);
+    out->low_ms = fmax((now.total - low) / n, ft__interval_least(out->step_ms));
     out->high_ms = (now.total + high) / n;
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device/gpu.h"
+#include "timeline/step.h"
 
 /* Memory for events; a trace of 500 MB needs about 150 MB. */
 static const size_t most_bytes = (size_t)700 << 20;
@@ -132,7 +133,7 @@ static ft_status compare(ft_trace_report *s, const ft_predictor *p, ft_error *er
             double below = hypot(1 - a->price.low_ms / a->price.ms, ft__trace_in_model);
             double above = hypot(a->price.high_ms / a->price.ms - 1, ft__trace_in_model);
             a->forecast_ms = a->price.ms * a->calls;
-            a->low_ms = a->forecast_ms * (1 - fmin(below, 0.9));
+            a->low_ms = a->forecast_ms * (1 - ft__interval_below(below));
             a->high_ms = a->forecast_ms * (1 + above);
             bool copy = g->kind != FT_GROUP_OP;
             if (a->ms > a->high_ms && g->called.known && !copy) a->above_ms = a->ms - a->forecast_ms;
