@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "commands.h"
+#include "report/text/lines.h"
 #include "terminal.h"
 
 enum { INDENT = 2, HELP_COLUMN = 30, MOST_WIDTH = 110 };
@@ -35,15 +36,6 @@ static void add_wrapped(ft_text *out, const char *text, int at, int column, int 
         text += length;
         while (*text == ' ') text++;
     }
-    ft__text_add(out, "\n");
-}
-
-static void heading(ft_text *out, const ft_style *style, const char *text)
-{
-    ft__text_add(out, "\n");
-    ft__ink(out, style, FT_INK_BOLD);
-    ft__text_add(out, text);
-    ft__ink_end(out, style);
     ft__text_add(out, "\n");
 }
 
@@ -80,7 +72,7 @@ static void add_options(ft_text *out, const ft_style *style, unsigned command, i
         for (int i = 0; i < OPT_COUNT; i++) {
             const cli_option *o = &cli_options[i];
             if (!(o->commands & command) || (int)o->group != group || !cli_option_shown(o)) continue;
-            if (!any) heading(out, style, cli_group_names[group]);
+            if (!any) ft__heading(out, style, cli_group_names[group]);
             any = true;
             add_option(out, o, width);
         }
@@ -96,7 +88,7 @@ static void add_command_help(ft_text *out, const ft_style *style, const cli_comm
     add_wrapped(out, command->description, 0, 0, width);
     add_options(out, style, command->bit, width);
     if (!command->examples) return;
-    heading(out, style, "Examples");
+    ft__heading(out, style, "Examples");
     for (const char *const *at = command->examples; at[0]; at += 2)
         ft__text_addf(out, "  %s\n      %s\n", at[0], at[1]);
 }
@@ -109,7 +101,7 @@ static void add_program_help(ft_text *out, const ft_style *style, int width)
     ft__text_add(
         out,
         " COMMAND [options]\n\nForecasts how fast deep-learning models and kernels run on GPUs, with an error bar.\n");
-    heading(out, style, "Commands");
+    ft__heading(out, style, "Commands");
     for (int i = 0; i < cli_command_count; i++) {
         const cli_command *c = &cli_commands[i];
         ft_text name = {0};
@@ -119,10 +111,10 @@ static void add_program_help(ft_text *out, const ft_style *style, int width)
         add_wrapped(out, c->summary, INDENT + ft__text_width(name.at ? name.at : ""), 22, width);
         ft__text_drop(&name, out);
     }
-    heading(out, style, "Exit status");
+    ft__heading(out, style, "Exit status");
     ft__text_add(out,
                  "  0 answered   1 answered, and the answer is no   2 wrong usage   3 bad input   4 a bug of ours\n");
-    heading(out, style, "Try");
+    ft__heading(out, style, "Try");
     ft__text_addf(out, "  %s\n", cli_commands[0].examples[0]);
     ft__text_add(out, "  foretell help kernel\n");
 }

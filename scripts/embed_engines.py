@@ -67,14 +67,6 @@ def known() -> dict[str, tuple[str, str]]:
     return found
 
 
-def value(trait: str, said: object) -> str:
-    if isinstance(said, bool):
-        return str(said).lower()
-    if isinstance(said, str):
-        return f"FT_{trait}_{said}".upper()
-    return repr(float(said))  # type: ignore[arg-type]
-
-
 def recipes(engine: dict) -> list[str]:
     """As JSON, one string each."""
     texts = [json.dumps(json.dumps(recipe)) for recipe in engine.get("recipes", [])]
@@ -87,7 +79,7 @@ def entry(engine: dict) -> str:
         f".title = {json.dumps(engine['title'])}",
         f".kernels = FT_ENGINE_{engine['kernels'].upper()}",
         *recipes(engine),
-        *(f".{trait} = {value(trait, said)}" for trait, said in sorted(engine["traits"].items())),
+        *(f".{trait} = {embedding.trait_value(trait, said)}" for trait, said in sorted(engine["traits"].items())),
     ]
     return "    {" + ",\n     ".join(fields) + "},\n"
 

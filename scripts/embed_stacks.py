@@ -44,14 +44,6 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
     return {name: whole(name, (name,)) for name in read}
 
 
-def value(trait: str, said: object) -> str:
-    if isinstance(said, bool):
-        return str(said).lower()
-    if isinstance(said, str):
-        return f"FT_{trait}_{said}".upper()
-    return repr(float(said))  # type: ignore[arg-type]
-
-
 def entry(stack: dict) -> str:
     defaults = stack["defaults"]
     runs = [f"FT_RUN_{word}".upper() for word in defaults["execution"]]
@@ -66,7 +58,7 @@ def entry(stack: dict) -> str:
         f".master_weights = {str(defaults['master_weights']).lower()}",
         f".zero = {int(defaults['zero'])}",
         f".dispatch_once = {str(defaults['expert_dispatch'] == 'once').lower()}",
-        *(f".{trait} = {value(trait, said)}" for trait, said in sorted(stack["traits"].items())),
+        *(f".{trait} = {embedding.trait_value(trait, said)}" for trait, said in sorted(stack["traits"].items())),
     ]
     return "    {" + ",\n     ".join(fields) + "},\n"
 

@@ -15,6 +15,15 @@ def write(output: str, text: str) -> None:
         path.write_text(text)
 
 
+def trait_value(trait: str, said: object) -> str:
+    """A trait's value as C writes it."""
+    if isinstance(said, bool):
+        return str(said).lower()
+    if isinstance(said, str):
+        return f"FT_{trait}_{said}".upper()
+    return repr(float(said))  # type: ignore[arg-type]
+
+
 def files(folder: pathlib.Path, keys: set[str], check: typing.Callable[[dict], None]) -> dict[str, dict]:
     """Every JSON file of a folder by name, sorted: each says its name, title and date, has no key but `keys`, and passes
     `check`, which raises ValueError."""

@@ -118,39 +118,52 @@ void ft__warned_over(json_t *const *answers, size_t count, const double *x, size
     ft__warned_free(&warned);
 }
 
-static bool all_have(const ft_text *lines, size_t count, const char *line, size_t length)
+static bool all_have(ft_warned_at *at, const void *cases, size_t count, const char *line, size_t length)
 {
+    const char *name;
     for (size_t i = 0; i < count; i++)
-        if (!is_about(text_of(&lines[i]), line, subject_of(line, length), NULL, NULL)) return false;
+        if (!is_about(text_of(at(cases, i, &name)), line, subject_of(line, length), NULL, NULL)) return false;
     return true;
 }
 
-void ft__warned_among(const char *const *names, const ft_text *lines, size_t count, ft_text *out)
+void ft__warned_among(ft_warned_at *at, const void *cases, size_t count, ft_text *out)
 {
     for (size_t i = 0; i < count; i++) {
-        if (lines[i].failed) out->failed = true;
-        for (const char *at = text_of(&lines[i]); *at;) {
-            size_t n = strcspn(at, "\n");
-            bool shared = all_have(lines, count, at, n);
-            if (shared && i == 0) add_line(out, at, n);
+        const char *name;
+        const ft_text *lines = at(cases, i, &name);
+        if (lines->failed) out->failed = true;
+        for (const char *line = text_of(lines); *line;) {
+            size_t n = strcspn(line, "\n");
+            bool shared = all_have(at, cases, count, line, n);
+            if (shared && i == 0) add_line(out, line, n);
             if (!shared) {
-                ft__text_addf(out, "%s%s: ", out->length > 0 ? "\n" : "", names[i]);
-                ft__text_add_n(out, at, n);
+                ft__text_addf(out, "%s%s: ", out->length > 0 ? "\n" : "", name);
+                ft__text_add_n(out, line, n);
             }
-            at += n + (at[n] == '\n');
+            line += n + (line[n] == '\n');
         }
     }
 }
 
+typedef struct compared_lines {
+    const ft_compared *compared;
+    ft_text lines[FT_MOST_COMPARED];
+} compared_lines;
+
+static const ft_text *of_compared(const void *cases, size_t i, const char **name)
+{
+    const compared_lines *all = cases;
+    *name = all->compared[i].name;
+    return &all->lines[i];
+}
+
 void ft__warned_by(const ft_compared *c, size_t count, ft_text *out)
 {
-    ft_text lines[FT_MOST_COMPARED] = {{0}};
-    const char *names[FT_MOST_COMPARED] = {0};
+    compared_lines all = {.compared = c};
     for (size_t i = 0; i < count; i++) {
-        names[i] = c[i].name;
-        ft__warnings_of(c[i].answer, &lines[i]);
-        ft__idle_say(c[i].idle.at, c[i].idle.count, &lines[i]);
+        ft__warnings_of(c[i].answer, &all.lines[i]);
+        ft__idle_say(c[i].idle.at, c[i].idle.count, &all.lines[i]);
     }
-    ft__warned_among(names, lines, count, out);
-    for (size_t i = 0; i < count; i++) ft__text_drop(&lines[i], out);
+    ft__warned_among(of_compared, &all, count, out);
+    for (size_t i = 0; i < count; i++) ft__text_drop(&all.lines[i], out);
 }

@@ -25,8 +25,10 @@ void ft__warned_over(json_t *const *answers, size_t count, const double *x, size
 
 /* An answer's "warnings" as lines. */
 void ft__warnings_of(const json_t *answer, ft_text *out);
-/* Of several answers, `lines` of each: those that all have, the others with the name of the answer. */
-void ft__warned_among(const char *const *names, const ft_text *lines, size_t count, ft_text *out);
+/* Lines of the i-th of several cases, and its name. */
+typedef const ft_text *ft_warned_at(const void *cases, size_t i, const char **name);
+/* Of several cases, lines of each: those that all have, the others with the name of the case. */
+void ft__warned_among(ft_warned_at *at, const void *cases, size_t count, ft_text *out);
 /* The same of answers that are compared. */
 void ft__warned_by(const ft_compared *c, size_t count, ft_text *out);
 #endif

@@ -103,26 +103,13 @@ static int32_t *by_step(const ft_record *r, size_t *first)
 
 /* -- waiting ----------------------------------------------------------------------------------- */
 
-static int32_t step_at(const ft_record *r, int64_t when)
-{
-    size_t low = 0, high = r->step_count;
-    while (low < high) {
-        size_t mid = low + (high - low) / 2;
-        if (r->steps[mid].host_start <= when)
-            low = mid + 1;
-        else
-            high = mid;
-    }
-    return low > 0 && when <= r->steps[low - 1].host_end ? (int32_t)low - 1 : FT_TRACE_NONE;
-}
-
 static void count_waits(ft_trace_scan *l)
 {
     const ft_record *r = l->r;
     ft_busy *b = l->out;
     for (size_t i = 0; i < l->wait_count; i++) {
         const ft_trace_call *c = l->waits[i];
-        if (step_at(r, c->start) < 0) continue;
+        if (ft__record_step_at(r, c->start) < 0) continue;
         const char *call = r->names[c->name];
         int32_t op = c->op;
         while (op >= 0 && r->ops[op].parent >= 0 && !r->ops[r->ops[op].parent].annotation &&

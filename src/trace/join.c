@@ -232,14 +232,8 @@ static ft_status find_steps(ft_record *r, ft_error *err)
     return FT_OK;
 }
 
-/* The step in which the host launched it: by the launch, by the operator, or by its own begin. */
-static int32_t step_of(const ft_record *r, const ft_trace_work *w)
+int32_t ft__record_step_at(const ft_record *r, int64_t when)
 {
-    int64_t when = w->call >= 0 ? r->calls[w->call].start : w->op >= 0 ? r->ops[w->op].start : w->start;
-    if (r->whole) return r->step_count ? 0 : FT_TRACE_NONE;
-    /* Launched before the recording began: what the steps before had left in the queue. */
-    const bool some_owned = r->orphans < r->work_count + r->other_devices; /* else no kernel says who launched it */
-    if (w->call < 0 && w->op < 0 && r->call_count > 0 && some_owned) return FT_TRACE_NONE;
     size_t low = 0, high = r->step_count;
     while (low < high) {
         size_t mid = low + (high - low) / 2;
@@ -248,8 +242,18 @@ static int32_t step_of(const ft_record *r, const ft_trace_work *w)
         else
             high = mid;
     }
-    if (low == 0) return FT_TRACE_NONE;
-    return when <= r->steps[low - 1].host_end ? (int32_t)low - 1 : FT_TRACE_NONE;
+    return low > 0 && when <= r->steps[low - 1].host_end ? (int32_t)low - 1 : FT_TRACE_NONE;
+}
+
+/* The step in which the host launched it: by the launch, by the operator, or by its own begin. */
+static int32_t step_of(const ft_record *r, const ft_trace_work *w)
+{
+    int64_t when = w->call >= 0 ? r->calls[w->call].start : w->op >= 0 ? r->ops[w->op].start : w->start;
+    if (r->whole) return r->step_count ? 0 : FT_TRACE_NONE;
+    /* Launched before the recording began: what the steps before had left in the queue. */
+    const bool some_owned = r->orphans < r->work_count + r->other_devices; /* else no kernel says who launched it */
+    if (w->call < 0 && w->op < 0 && r->call_count > 0 && some_owned) return FT_TRACE_NONE;
+    return ft__record_step_at(r, when);
 }
 
 /* The host may be ahead of the GPU by most of a step. A step of the GPU lasts from the end of the work of the one

@@ -12,7 +12,7 @@ from .._picture import Picture
 from .._sheet import Sheet, Table, count, gib, ms, number, percent, range_of
 from ..errors import Error, error_from
 from .answer import Answer, described
-from .step_parts import Advice, Energy, Finding, KernelRow, Layer, Memory, Regime, Source, Stage
+from .step_parts import Advice, Energy, Finding, KernelRow, Layer, Memory, Regime, Source, Stage, shares_of
 
 if TYPE_CHECKING:
     import pandas
@@ -126,13 +126,7 @@ class Step(Answer):
             _add_memory(sheet, self.memory)
         sheet.add("parameters", count(self.parameters))
         if self.regime:
-            r = self.regime
-            sheet.shares = [
-                ("compute", r.compute),
-                ("memory", r.memory),
-                ("overhead", r.overhead),
-                ("communication", r.communication),
-            ]
+            sheet.shares = shares_of(self.regime)
         sheet.tables = [table for table in (self._advised(), self._layered(), self._launched()) if table]
         return sheet
 

@@ -61,6 +61,11 @@ class Regime(Part):
     bound: str = ""
 
 
+def shares_of(r: Regime) -> list[tuple[str, float]]:
+    """As a sheet draws them."""
+    return [("compute", r.compute), ("memory", r.memory), ("overhead", r.overhead), ("communication", r.communication)]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source(Part):
     """Shares of the busy time by where the forecast comes from."""

@@ -11,6 +11,7 @@ from .._part import Part, many, one
 from .._sheet import Sheet, Table, ms, number, percent, range_of
 from .answer import Answer
 from .step import Regime
+from .step_parts import shares_of
 
 __all__ = ["Elsewhere", "Operator", "Trace"]
 
@@ -101,13 +102,7 @@ class Trace(Answer):
         if self.peak_bytes:
             sheet.add("tensors", f"{number(self.peak_bytes / 2**30)} GiB", "at most, at once")
         if self.regime:
-            r = self.regime
-            sheet.shares = [
-                ("compute", r.compute),
-                ("memory", r.memory),
-                ("overhead", r.overhead),
-                ("communication", r.communication),
-            ]
+            sheet.shares = shares_of(self.regime)
         if self.forecasts:
             rows = [
                 (each.gpu, ms(each.step_ms), range_of(each.low_ms, each.high_ms), ms(each.busy_ms), each.how)

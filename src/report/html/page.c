@@ -79,6 +79,14 @@ void ft__page_warnings(ft_text *out, const char *lines)
     ft__text_drop(&line, out);
 }
 
+void ft__page_warned(ft_text *out, ft_warned_at *at, const void *cases, size_t count)
+{
+    ft_text found = {0};
+    ft__warned_among(at, cases, count, &found);
+    ft__page_warnings(out, found.at);
+    ft__text_drop(&found, out);
+}
+
 void ft__page_details(ft_text *out, const char *summary)
 {
     ft__text_add(out, "<details>\n<summary>");

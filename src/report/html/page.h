@@ -8,6 +8,7 @@
 #include "report/text/scale_screen.h"
 #include "report/text/screen.h"
 #include "report/text/step_screen.h"
+#include "study/warned.h"
 
 bool ft__page_step(ft_text *out, const ft_step_view *v);
 bool ft__page_infer(ft_text *out, const ft_infer *r);
@@ -79,6 +80,8 @@ void ft__page_figure(ft_text *out, const char *class, const char *label, const c
 void ft__page_figures_end(ft_text *out);
 /* What the screen says on stderr: a list of `lines`, nothing where there are none. */
 void ft__page_warnings(ft_text *out, const char *lines);
+/* The same of several cases: those that only some have, with their names. */
+void ft__page_warned(ft_text *out, ft_warned_at *at, const void *cases, size_t count);
 /* Details that open on demand. */
 void ft__page_details(ft_text *out, const char *summary);
 void ft__page_details_end(ft_text *out);

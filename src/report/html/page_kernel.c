@@ -5,7 +5,6 @@
 #include "report/html/page.h"
 #include "report/text/describe.h"
 #include "report/text/lines.h"
-#include "study/warned.h"
 
 static const char *title_of(const ft_device *d) { return d->title[0] ? d->title : d->name; }
 
@@ -83,17 +82,11 @@ static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count
     ft__page_table_close(&t);
 }
 
-static void warn(ft_text *out, const ft_screen_case *cases, size_t count)
+static const ft_text *warnings_at(const void *cases, size_t i, const char **name)
 {
-    const char **names = calloc(count, sizeof *names);
-    ft_text *lines = calloc(count, sizeof *lines), found = {0};
-    for (size_t i = 0; names && lines && i < count; i++) names[i] = cases[i].device->name, lines[i] = cases[i].warnings;
-    if (names && lines) ft__warned_among(names, lines, count, &found);
-    ft__page_warnings(out, found.at);
-    out->failed |= !names || !lines;
-    ft__text_drop(&found, out);
-    free(names);
-    free(lines);
+    const ft_screen_case *c = (const ft_screen_case *)cases + i;
+    *name = c->device->name;
+    return &c->warnings;
 }
 
 bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, double quantile)
@@ -141,7 +134,7 @@ bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, do
     ft__page_figures_end(out);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
-    warn(out, cases, count);
+    ft__page_warned(out, warnings_at, cases, count);
     ft__page_section(out, "picture", count == 1 ? "Roofline" : "GPUs side by side", "");
     bool drawn = ft__picture_kernel(out, &ft__frame_wide, cases, count) &&
                  ft__picture_kernel(out, &ft__frame_narrow, cases, count);

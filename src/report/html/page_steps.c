@@ -9,7 +9,6 @@
 #include "report/text/lines.h"
 #include "report/text/step_screen.h"
 #include "report/text/step_words.h"
-#include "study/warned.h"
 
 /* -- GPUs -------------------------------------------------------------------------------------- */
 
@@ -73,17 +72,11 @@ static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
     ft__page_table_close(&t);
 }
 
-static void warn(ft_text *out, const ft_step_case *cases, size_t count)
+static const ft_text *warnings_at(const void *cases, size_t i, const char **name)
 {
-    const char **names = calloc(count, sizeof *names);
-    ft_text *lines = calloc(count, sizeof *lines), found = {0};
-    for (size_t i = 0; names && lines && i < count; i++) names[i] = cases[i].device.name, lines[i] = cases[i].warnings;
-    if (names && lines) ft__warned_among(names, lines, count, &found);
-    ft__page_warnings(out, found.at);
-    out->failed |= !names || !lines;
-    ft__text_drop(&found, out);
-    free(names);
-    free(lines);
+    const ft_step_case *c = (const ft_step_case *)cases + i;
+    *name = c->device.name;
+    return &c->warnings;
 }
 
 bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, size_t count, double quantile)
@@ -109,7 +102,7 @@ bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, 
     ft__page_figures_end(out);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
-    warn(out, cases, count);
+    ft__page_warned(out, warnings_at, cases, count);
     ft__page_section(out, "picture", "GPUs side by side", "By what holds the step.");
     bool drawn = ft__picture_steps(out, &ft__frame_wide, cases, count) &&
                  ft__picture_steps(out, &ft__frame_narrow, cases, count);

@@ -6,6 +6,7 @@
 
 #include "device/balance.h"
 #include "report/text/columns.h"
+#include "report/text/lines.h"
 
 static void add_or_dash(ft_columns *c, double value, int digits)
 {
@@ -64,15 +65,6 @@ bool ft__screen_gpus(ft_text *out, const ft_style *style, const ft_gpu_sheet *sh
 
 /* -- one GPU ----------------------------------------------------------------------------------- */
 
-static void heading(ft_text *out, const ft_style *style, const char *text)
-{
-    ft__text_add(out, "\n");
-    ft__ink(out, style, FT_INK_BOLD);
-    ft__text_add(out, text);
-    ft__ink_end(out, style);
-    ft__text_add(out, "\n");
-}
-
 /* Text broken at blanks to fit between `indent` and the style's width; `at` is where the cursor stands. */
 static void add_wrapped(ft_text *out, const ft_style *style, const char *text, int at, int indent)
 {
@@ -119,7 +111,7 @@ static bool add_peaks(ft_text *out, const ft_style *style, const ft_device *d)
         else
             ft__cell_add(&c, "-");
     }
-    heading(out, style, "Peaks, dense");
+    ft__heading(out, style, "Peaks, dense");
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
     return printed;
@@ -151,7 +143,7 @@ static bool add_memory(ft_text *out, const ft_style *style, const ft_device *d)
             ft__cell_add(&c, "-");
         ft__cell_add(&c, level[i].basis ? level[i].basis : "");
     }
-    heading(out, style, "Memory");
+    ft__heading(out, style, "Memory");
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
     return printed;
@@ -250,7 +242,7 @@ static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
 static void add_warnings(ft_text *out, const ft_style *style, const char *warnings)
 {
     if (!warnings || !*warnings) return;
-    heading(out, style, "Warnings");
+    ft__heading(out, style, "Warnings");
     while (*warnings) {
         char one[512];
         size_t length = strcspn(warnings, "\n");
@@ -268,7 +260,7 @@ static void add_sources(ft_text *out, const ft_style *style, const json_t *spec)
 {
     const json_t *notes = json_object_get(spec, "notes"), *sources = json_object_get(spec, "sources");
     if (json_array_size(notes) > 0) {
-        heading(out, style, "Notes");
+        ft__heading(out, style, "Notes");
         for (size_t i = 0; i < json_array_size(notes); i++) {
             const char *note = json_string_value(json_array_get(notes, i));
             if (!note) continue;
@@ -277,7 +269,7 @@ static void add_sources(ft_text *out, const ft_style *style, const json_t *spec)
         }
     }
     if (json_object_size(sources) > 0) {
-        heading(out, style, "Sources");
+        ft__heading(out, style, "Sources");
         const char *key;
         json_t *value, *readable = json_object_get(spec, "sources");
         json_object_foreach (readable, key, value) {

@@ -4,6 +4,15 @@
 #include <math.h>
 #include <string.h>
 
+void ft__heading(ft_text *out, const ft_style *style, const char *text)
+{
+    ft__text_add(out, "\n");
+    ft__ink(out, style, FT_INK_BOLD);
+    ft__text_add(out, text);
+    ft__ink_end(out, style);
+    ft__text_add(out, "\n");
+}
+
 void ft__line_begin(ft_text *out, const ft_style *style, const char *label)
 {
     ft__text_add(out, "  ");

@@ -37,15 +37,6 @@ void ft__add_layout(ft_text *out, const ft_style *style, const ft_layout *l)
         if (l->offload & 1u << i) ft__text_addf(out, ", %s on host", ft__offload_words[i]);
 }
 
-static void heading(ft_text *out, const ft_style *style, const char *text)
-{
-    ft__text_add(out, "\n");
-    ft__ink(out, style, FT_INK_BOLD);
-    ft__text_add(out, text);
-    ft__ink_end(out, style);
-    ft__text_add(out, "\n");
-}
-
 /* What an objective is called in sentences about it. */
 typedef struct goal_words {
     const char *better; /* "none of the others can ..." */
@@ -170,7 +161,7 @@ static bool why_not(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (p->plan_count < 2) return true;
     bool timed = p->search.asked->goal == FT_GOAL_TIME || p->search.asked->goal == FT_GOAL_COST;
-    heading(out, style, words_of(p)->behind);
+    ft__heading(out, style, words_of(p)->behind);
     ft_columns t;
     ft__columns_init(&t, "rrl");
     ft__cell_add(&t, "");
@@ -197,7 +188,7 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (!p->faster) return;
     const ft_memory *m = &p->faster->memory;
-    heading(out, style, "faster, and does not fit");
+    ft__heading(out, style, "faster, and does not fit");
     ft_text t = {0};
     ft__add_layout(&t, style, &p->faster->layout);
     ft__text_addf(&t, ", micro-batch %" PRId64 ", recompute %s: ", p->faster->layout.batch,
@@ -213,7 +204,7 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
 static bool trade(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (p->pareto_count < 2) return true;
-    heading(out, style, "time against memory");
+    ft__heading(out, style, "time against memory");
     ft_columns t;
     ft__columns_init(&t, "rrlrl");
     static const char *const head[] = {"GiB", "step", "layout", "micro-batch", "recompute"};
@@ -237,7 +228,7 @@ static bool trade(ft_text *out, const ft_style *style, const ft_plan *p)
 static bool against_gpus(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (!p->by_gpus_count) return true;
-    heading(out, style, "time against GPUs");
+    ft__heading(out, style, "time against GPUs");
     ft_columns t;
     ft__columns_init(&t, "rrrl");
     static const char *const head[] = {"GPUs", "step", "tokens/s a GPU", "layout"};
@@ -268,7 +259,7 @@ static bool against_gpus(ft_text *out, const ft_style *style, const ft_plan *p)
 static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (!p->changed_count) return;
-    heading(out, style, "if it is not as forecast");
+    ft__heading(out, style, "if it is not as forecast");
     for (size_t i = 0; i < p->changed_count; i++) {
         const ft_plan_changed *c = &p->changed[i];
         ft_text t = {0};
@@ -295,7 +286,7 @@ static void launch(ft_text *out, const ft_style *style, const ft_plan *p)
         const ft_launcher *by;
         ft_error ignored;
         if (ft__launcher_find(p->search.asked->emit[i], p->search.framework, &by, &ignored) != FT_OK) continue;
-        heading(out, style, by->title);
+        ft__heading(out, style, by->title);
         by->write(out, &best);
     }
 }

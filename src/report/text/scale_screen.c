@@ -11,15 +11,6 @@
 
 enum { MOST_PLOT_WIDTH = 64, PLOT_HEIGHT = 7, BAR = 8 };
 
-static void heading(ft_text *out, const ft_style *style, const char *text)
-{
-    ft__text_add(out, "\n");
-    ft__ink(out, style, FT_INK_BOLD);
-    ft__text_add(out, text);
-    ft__ink_end(out, style);
-    ft__text_add(out, "\n");
-}
-
 static void rate_line(ft_text *out, const ft_style *style, const char *label, double value, const char *unit,
                       const char *remark)
 {
@@ -165,7 +156,7 @@ static bool tensor(ft_text *out, const ft_style *style, const ft_scale *s)
 {
     const ft_scaling_tensor *t = &s->closed.tensor;
     ft_text line = {0};
-    heading(out, style, "Tensor parallel: exchange over arithmetic, 1 is the limit");
+    ft__heading(out, style, "Tensor parallel: exchange over arithmetic, 1 is the limit");
     ft__text_addf(&line, "Y < F W/C = %.0f x ", t->ffn);
     ft__add_figure(&line, s->closed.inside_rate * 1e-9, 4);
     ft__text_add(&line, " GB/s / ");
@@ -205,7 +196,7 @@ static bool experts(ft_text *out, const ft_style *style, const ft_scale *s)
     const ft_scaling_expert *e = &s->closed.expert;
     if (!e->any) return true;
     ft_text line = {0};
-    heading(out, style, "Expert parallel: exchange over the experts' arithmetic");
+    ft__heading(out, style, "Expert parallel: exchange over the experts' arithmetic");
     ft__text_add(&line, "few: Z < domain + kF W/C = ");
     ft__add_figure(&line, e->few, 3);
     ft__text_addf(&line, "; many: F > domain C/W = ");
@@ -229,7 +220,7 @@ static void pipeline(ft_text *out, const ft_style *style, const ft_scale *s)
     const ft_scaling_pipeline *p = &s->closed.pipeline;
     if (s->parallel.pp < 2) return;
     ft_text line = {0};
-    heading(out, style, "Pipeline");
+    ft__heading(out, style, "Pipeline");
     ft__text_addf(&line, "%" PRId64 " stages: one send takes ", s->parallel.pp);
     ft__add_percent(&line, p->hop);
     ft__text_add(&line, " of a stage's forward pass (timeline ");
@@ -315,7 +306,7 @@ bool ft__screen_scale(ft_text *out, const ft_style *style, const ft_scale *s)
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
     put_in(out, style, s);
-    heading(out, style, "Data parallel: tokens per GPU that hide the exchange");
+    ft__heading(out, style, "Data parallel: tokens per GPU that hide the exchange");
     bool printed = data_forms(out, style, s);
     printed = printed && knees(out, style, s);
     printed = printed && tensor(out, style, s);
@@ -325,7 +316,7 @@ bool ft__screen_scale(ft_text *out, const ft_style *style, const ft_scale *s)
         ft__text_addf(&t, "Strong scaling: %" PRId64 " sequences of %" PRId64 " tokens per step",
                       s->strong[s->strong_count - 1].global_batch, s->work.seq);
         add_layout(&t, &s->parallel);
-        heading(out, style, t.at ? t.at : "");
+        ft__heading(out, style, t.at ? t.at : "");
         printed = printed && curve(out, style, s->strong, s->strong_count, s->parallel.pp > 1);
     }
     if (s->weak_count > 0) {
@@ -334,7 +325,7 @@ bool ft__screen_scale(ft_text *out, const ft_style *style, const ft_scale *s)
         ft__text_addf(&t, "Weak scaling: %.0f tokens per GPU and step",
                       (double)last->global_batch * (double)s->work.seq / (double)last->gpus);
         add_layout(&t, &s->parallel);
-        heading(out, style, t.at ? t.at : "");
+        ft__heading(out, style, t.at ? t.at : "");
         printed = printed && curve(out, style, s->weak, s->weak_count, s->parallel.pp > 1);
     }
     ft__text_drop(&t, out);
