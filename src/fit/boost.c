@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BINS = 64 };
+enum { BINS = 64, LANES = 4 };
 
 typedef struct binned {
     uint8_t *bin;                        /* width x count: column-major, so that a level streams one column at a time */
@@ -79,37 +79,73 @@ typedef struct drawn {
     size_t count;
 } drawn;
 
-/* The cut that lowers the squared error most over all current leaves at once. */
+static void add(cell *c, float gradient, float weight)
+{
+    c->g += gradient;
+    c->w += weight;
+}
+
+/* Gradients and weights by leaf and bin of up to four features, each in its own histogram. Rows of a table lie in an
+ * order, so that neighbours fall into one bin and every sum waits for the last one: four of them wait side by side. */
+static void fill(const ft_boost_data *d, const binned *b, const drawn *s, const int *feature, int lanes, int leaves,
+                 cell *hist)
+{
+    const uint8_t *column[LANES];
+    cell *into[LANES];
+    for (int k = 0; k < lanes; k++) {
+        column[k] = b->bin + (size_t)feature[k] * d->count;
+        into[k] = memset(hist + (size_t)k * FT_TREE_LEAVES * BINS, 0, (size_t)leaves * BINS * sizeof *hist);
+    }
+    for (size_t i = 0; lanes == LANES && i < s->count; i++) {
+        size_t at = (size_t)s->leaf[i] * BINS, row = s->row[i];
+        float g = s->gradient[i], w = s->weight[i];
+        add(into[0] + at + column[0][row], g, w);
+        add(into[1] + at + column[1][row], g, w);
+        add(into[2] + at + column[2][row], g, w);
+        add(into[3] + at + column[3][row], g, w);
+    }
+    for (int k = 0; lanes < LANES && k < lanes; k++)
+        for (size_t i = 0; i < s->count; i++)
+            add(into[k] + (size_t)s->leaf[i] * BINS + column[k][s->row[i]], s->gradient[i], s->weight[i]);
+}
+
+/* What each cut of a feature lowers the squared error by, over all current leaves. */
+static void gains(const cell *hist, int leaves, int bins, double ridge, double *gain)
+{
+    memset(gain, 0, BINS * sizeof *gain);
+    for (int l = 0; l < leaves; l++) {
+        const cell *h = hist + (size_t)l * BINS;
+        double total_g = 0, total_w = 0, g = 0, w = 0;
+        for (int k = 0; k <= bins; k++) total_g += (double)h[k].g, total_w += (double)h[k].w;
+        if (total_w <= 0) continue;
+        double whole = total_g * total_g / (total_w + ridge);
+        for (int k = 0; k < bins; k++) {
+            g += (double)h[k].g;
+            w += (double)h[k].w;
+            double rest = total_g - g;
+            gain[k] += g * g / (w + ridge) + rest * rest / (fmax(total_w - w, 0) + ridge) - whole;
+        }
+    }
+}
+
+/* The cut that lowers it most. */
 static bool best_cut(const ft_boost_data *d, const binned *b, const drawn *s, const bool *use, int leaves, double ridge,
                      cell *hist, int *feature, int *cut)
 {
-    double best = 1e-12;
+    double best = 1e-12, gain[BINS];
     bool found = false;
-    for (int f = 0; f < d->width; f++) {
-        if (b->bins[f] == 0 || !use[f]) continue;
-        memset(hist, 0, (size_t)leaves * BINS * sizeof *hist);
-        const uint8_t *column = b->bin + (size_t)f * d->count;
-        for (size_t i = 0; i < s->count; i++) {
-            cell *c = &hist[(size_t)s->leaf[i] * BINS + column[s->row[i]]];
-            c->g += s->gradient[i];
-            c->w += s->weight[i];
+    int some[FT_MAX_FEATURES], count = 0;
+    for (int f = 0; f < d->width; f++)
+        if (b->bins[f] > 0 && use[f]) some[count++] = f;
+    for (int at = 0; at < count; at += LANES) {
+        int lanes = count - at < LANES ? count - at : LANES;
+        fill(d, b, s, some + at, lanes, leaves, hist);
+        for (int n = 0; n < lanes; n++) {
+            int f = some[at + n];
+            gains(hist + (size_t)n * FT_TREE_LEAVES * BINS, leaves, b->bins[f], ridge, gain);
+            for (int k = 0; k < b->bins[f]; k++)
+                if (gain[k] > best) best = gain[k], *feature = f, *cut = k, found = true;
         }
-        double gain[BINS] = {0};
-        for (int l = 0; l < leaves; l++) {
-            const cell *h = hist + (size_t)l * BINS;
-            double total_g = 0, total_w = 0, g = 0, w = 0;
-            for (int k = 0; k <= b->bins[f]; k++) total_g += (double)h[k].g, total_w += (double)h[k].w;
-            if (total_w <= 0) continue;
-            double whole = total_g * total_g / (total_w + ridge);
-            for (int k = 0; k < b->bins[f]; k++) {
-                g += (double)h[k].g;
-                w += (double)h[k].w;
-                double rest = total_g - g;
-                gain[k] += g * g / (w + ridge) + rest * rest / (fmax(total_w - w, 0) + ridge) - whole;
-            }
-        }
-        for (int k = 0; k < b->bins[f]; k++)
-            if (gain[k] > best) best = gain[k], *feature = f, *cut = k, found = true;
     }
     return found;
 }
@@ -209,7 +245,7 @@ ft_status ft__boost(const ft_boost_data *d, const ft_boost_options *o, double *b
                malloc(d->count * sizeof *s.weight), malloc(d->count), 0};
     uint8_t *leaf = malloc(d->count);
     float *residual = malloc(d->count * sizeof *residual);
-    cell *hist = malloc((size_t)FT_TREE_LEAVES * BINS * sizeof *hist);
+    cell *hist = malloc((size_t)LANES * FT_TREE_LEAVES * BINS * sizeof *hist);
     bool ok = s.row && s.gradient && s.weight && s.leaf && leaf && residual && hist;
     for (size_t i = 0; ok && i < d->count; i++) residual[i] = d->target[i] - (float)*base;
     double before = INFINITY;

@@ -34,16 +34,15 @@ ft_row_use ft__row_use(const ft_table *table, const char *name, const char *gpu)
     return use;
 }
 
-bool ft__moe_excluded(const char *gpu, const ft_row *row)
+bool ft__moe_excluded(const char *gpu, const ft_row *row, ft_device *last)
 {
-    ft_device device;
     if (row->op.u.moe.inter < FT_K_EXCLUDE_MOE_THINNEST) return true;
-    if (row->op.engine != FT_ENGINE_TRTLLM || ft__catalogue_find(gpu, &device, NULL) != FT_OK) return false;
+    if (row->op.engine != FT_ENGINE_TRTLLM || ft__row_device(gpu, last, NULL) != FT_OK) return false;
     const struct ft__k_exclude_moe_accident *bound = &ft__k_exclude_moe_accident;
     double routed = (double)row->op.u.moe.tokens * (double)row->op.u.moe.topk * (double)row->op.u.moe.hidden /
                     fmax(1, (double)row->op.u.moe.ep);
-    double compute = ft__op_flops(&row->op) / (bound->peak_share * ft__peak_tflops(&device, row->op.dtype) * 1e9);
-    double memory = ft__op_least_bytes(&row->op) / (device.memory_gbps * 1e6);
-    return row->ms > bound->slower * (fmax(compute, memory) + routed * bound->row_bytes / (device.memory_gbps * 1e6) +
+    double compute = ft__op_flops(&row->op) / (bound->peak_share * ft__peak_tflops(last, row->op.dtype) * 1e9);
+    double memory = ft__op_least_bytes(&row->op) / (last->memory_gbps * 1e6);
+    return row->ms > bound->slower * (fmax(compute, memory) + routed * bound->row_bytes / (last->memory_gbps * 1e6) +
                                       bound->start_ms);
 }

@@ -33,6 +33,7 @@ typedef struct fitting {
     const ft_fit_options *options;
     ft_rows rows;
     ft_cell *cells;
+    ft_cell **order; /* the longest first, so that no core idles at the end */
     size_t cell_count;
     job *jobs;
     size_t job_count;
@@ -149,7 +150,7 @@ static ft_status deal(fitting *f, ft_error *err)
 static void world_step(void *context, size_t i)
 {
     fitting *f = context;
-    f->cells[i].status = ft__cell_fit_world(&f->cells[i], &f->cells[i].error);
+    f->order[i]->status = ft__cell_fit_world(f->order[i], &f->order[i]->error);
     size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
     tell(f, "constants", between(0, 15, done, f->cell_count));
 }
@@ -166,7 +167,7 @@ static void gpu_step(void *context, size_t i)
 static void kin_step(void *context, size_t i)
 {
     fitting *f = context;
-    f->cells[i].status = ft__cell_fit_kin(&f->cells[i], f->options->cross_validate, &f->cells[i].error);
+    f->order[i]->status = ft__cell_fit_kin(f->order[i], f->options->cross_validate, &f->order[i]->error);
     size_t done = __atomic_add_fetch(&f->done, 1, __ATOMIC_RELAXED);
     tell(f, "kinship", between(80, 100, done, f->cell_count));
 }
@@ -190,15 +191,28 @@ static int by_size(const void *a, const void *b)
                                 : x->gpu - y->gpu;
 }
 
+/* Constants are searched for over all GPUs' rows at once, a forecast for each of them at every step. */
+static size_t work_of(const ft_cell *c) { return (size_t)c->gpu_count * (size_t)c->family->parameter_count; }
+
+static int by_work(const void *a, const void *b)
+{
+    const ft_cell *x = *(ft_cell *const *)a, *y = *(ft_cell *const *)b;
+    size_t nx = work_of(x), ny = work_of(y);
+    return nx != ny ? (nx < ny) - (nx > ny) : (x > y) - (x < y);
+}
+
 static ft_status run(fitting *f, ft_error *err)
 {
     int threads = f->options->threads;
     f->jobs = malloc((f->job_count + 1) * sizeof *f->jobs);
-    if (!f->jobs) return ft__no_memory(err);
+    f->order = malloc((f->cell_count + 1) * sizeof *f->order);
+    if (!f->jobs || !f->order) return ft__no_memory(err);
+    for (size_t c = 0; c < f->cell_count; c++) f->order[c] = &f->cells[c];
+    qsort(f->order, f->cell_count, sizeof *f->order, by_work);
     size_t n = 0;
     for (size_t c = 0; c < f->cell_count; c++)
         for (int g = 0; g < f->cells[c].gpu_count; g++) f->jobs[n++] = (job){.cell = &f->cells[c], .gpu = g};
-    qsort(f->jobs, n, sizeof *f->jobs, by_size); /* the longest first, so that no core idles at the end */
+    qsort(f->jobs, n, sizeof *f->jobs, by_size);
     ft__parallel(threads, f->cell_count, world_step, f);
     FT_TRY(cells_status(f, err));
     f->done = 0;
@@ -330,6 +344,7 @@ ft_status ft__fit(const ft_fit_options *options, void **file, size_t *length, ft
     for (size_t c = 0; c < f.cell_count; c++) ft__cell_free(&f.cells[c]);
     free(f.cells);
     free(f.jobs);
+    free(f.order);
     ft__rows_free(&f.rows);
     tell(&f, "done", 1);
     return s;

@@ -43,6 +43,14 @@ static ft_status gpu_index(ft_rows *rows, const char *gpu, uint16_t *out, ft_err
     return FT_OK;
 }
 
+ft_status ft__row_device(const char *gpu, ft_device *last, ft_error *err)
+{
+    if (!strcmp(last->name, gpu)) return FT_OK;
+    ft_status s = ft__catalogue_find(gpu, last, err);
+    if (s != FT_OK) last->name[0] = '\0';
+    return s;
+}
+
 ft_status ft__row_size(const ft_table *table, const char *column, int64_t *out, ft_error *err)
 {
     int at;

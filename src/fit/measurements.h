@@ -61,6 +61,9 @@ void ft__rows_free(ft_rows *rows);
 /* For the readers, one per form. An operator or a GPU that cannot be is an error at the table's current line. */
 ft_status ft__rows_add(ft_rows *rows, const ft_row_filter *filter, const char *gpu, ft_row *row, const ft_table *table,
                        ft_error *err);
+/* A row's GPU, kept in `last`, which begins empty: tables have thousands of rows of one, and reading a sheet takes as
+ * long as reading dozens of rows. */
+ft_status ft__row_device(const char *gpu, ft_device *last, ft_error *err);
 /* A size in the current row: a whole number from 0 to 2^40, so that sums and small multiples never overflow. */
 ft_status ft__row_size(const ft_table *table, const char *column, int64_t *out, ft_error *err);
 bool ft__rows_gpu_wanted(const ft_row_filter *filter, const char *gpu);

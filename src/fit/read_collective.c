@@ -25,12 +25,11 @@ static const char *gpu_name(const char *theirs)
     return ours ? ours : theirs;
 }
 
-static ft_status links_of(const char *gpu, ft_op *op, ft_error *err)
+static ft_status links_of(const char *gpu, ft_device *last, ft_op *op, ft_error *err)
 {
-    ft_device d;
     ft_tier tier;
-    FT_TRY(ft__catalogue_find(gpu, &d, err));
-    ft__tier_inside(&d, op->u.collective.ranks > 8 ? op->u.collective.ranks : 8, &tier);
+    FT_TRY(ft__row_device(gpu, last, err));
+    ft__tier_inside(last, op->u.collective.ranks > 8 ? op->u.collective.ranks : 8, &tier);
     ft_engine engine = op->engine;
     ft__tier_op(&tier, (ft_collective)op->u.collective.op, op->u.collective.bytes, op->u.collective.ranks, op);
     op->engine = engine;
@@ -50,6 +49,7 @@ static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter
 {
     int gpu, latency, dtype, name = -1, version = custom ? -1 : ft__table_find(t, "version");
     int source = ft__table_find(t, "kernel_source");
+    ft_device last = {0};
     FT_TRY(ft__table_column(t, "gpu", &gpu, err));
     FT_TRY(ft__table_column(t, "latency_ms", &latency, err));
     FT_TRY(ft__table_column(t, "dtype", &dtype, err));
@@ -74,7 +74,7 @@ static ft_status read_rows(ft_table *t, bool custom, const ft_row_filter *filter
         FT_TRY(ft__row_size(t, "message_elems", &elements, err));
         bool wide = strcmp(ft__table_cell(t, dtype), "int8") != 0;
         op->u.collective.bytes = (double)elements * (wide ? 2 : 1);
-        FT_TRY(links_of(on, op, err));
+        FT_TRY(links_of(on, &last, op, err));
         op->dtype = wide ? FT_BF16 : FT_INT8;
         if (version >= 0) ft__nccl_parse(ft__table_cell(t, version), &op->u.collective.nccl);
         FT_TRY(ft__table_number(t, latency, &row.ms, err));

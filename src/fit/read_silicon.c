@@ -195,6 +195,7 @@ static ft_status read_file(const char *path, const engine_table *form, const ft_
                            ft_error *err)
 {
     reader r = {.err = err};
+    ft_device last = {0};
     int gpu, latency;
     FT_TRY(ft__table_open(path, &r.t, err));
     ft_status s = ft__table_column(r.t, "gpu", &gpu, err);
@@ -213,7 +214,7 @@ static ft_status read_file(const char *path, const engine_table *form, const ft_
         if (s != FT_OK || !take) continue;
         s = ft__table_number(r.t, latency, &row.ms, err);
         if (s != FT_OK || row.ms <= 0) continue;
-        row.excluded = use == FT_ROW_JUDGED || (row.op.kind == FT_OP_MOE && ft__moe_excluded(name, &row));
+        row.excluded = use == FT_ROW_JUDGED || (row.op.kind == FT_OP_MOE && ft__moe_excluded(name, &row, &last));
         row.source = FT_ROWS_ENGINE;
         s = ft__rows_add(rows, filter, name, &row, r.t, err);
         if (s == FT_OK && row.op.kind == FT_OP_ATTENTION && ft_dtype_bytes(row.op.kv_dtype) >= 2) {

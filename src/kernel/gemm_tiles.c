@@ -38,6 +38,9 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
     int split_count = s->finely ? FINE_SPLITS : SPLITS;
     double most_tiles = (s->finely ? FT_K_GEMM_MOST_TILES_FINELY : FT_K_GEMM_MOST_TILES) * s->sms;
     double least_k = s->least_k > 0 ? s->least_k : s->finely ? 2 * s->k_step : FT_K_GEMM_LEAST_K;
+    double piece[FINE_SPLITS]; /* of K, rounded up to its step: the same for every tile */
+    for (int i = 0; i < split_count && split_by[i] <= s->max_split; i++)
+        piece[i] = s->k_step * ceil(s->k / split_by[i] * inverse_step);
     for (int t = 0; t < s->tile_count; t++) {
         double bm = s->tiles[t].m, bn = s->tiles[t].n, wave_ms = s->wave_ms + bm * bn * s->wave_ms_per_element;
         double plane = ceil(s->m / bm) * ceil(s->n / bn) * s->batch;
@@ -45,9 +48,8 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
         double mma_at_cap = s->cap > 0 ? 2 * bm * bn / s->capped_flop_per_ms_sm : 0;
         double mma = 2 * bm * bn / rate, feed = (bm + bn) * s->element_bytes * inverse_feed;
         for (int i = 0; i < split_count && split_by[i] <= s->max_split; i++) {
-            double split = split_by[i];
+            double split = split_by[i], ke = piece[i];
             if (i && (plane * split > most_tiles || s->k < least_k * split)) break;
-            double ke = s->k_step * ceil(s->k / split * inverse_step);
             double load = plane * split * inverse_sms;
             double share = s->lone + (1 - s->lone) * fmin(fmax(load - 1, 0), 1);
             double work = mma * (ke + s->prologue_k) / share;
@@ -60,9 +62,11 @@ void ft__gemm_pick(const ft_gemm_search *s, bool want_ratios, ft_gemm_pick *out)
                 if (compute < best_unsplit) best_unsplit = compute;
             }
             if (split < s->min_split || (s->allowed && !(s->allowed >> t & 1))) continue;
+            bool favourite = s->favourites >> t & 1;
+            if (compute >= best && !(favourite && compute < habitual)) continue; /* memory and a split only add to it */
             double total = ft__smooth_max(compute, s->memory_ms, s->smooth);
             if (i) total += s->split_ms + s->split_ms_per_element * split * s->batch * s->m * s->n;
-            if ((s->favourites >> t & 1) && total < habitual) habitual = total, habitual_compute = compute;
+            if (favourite && total < habitual) habitual = total, habitual_compute = compute;
             if (total < best) {
                 best = total;
                 out->ms = total;
