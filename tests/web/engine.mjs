@@ -68,7 +68,7 @@ async function check(name, what) {
     }
 }
 
-console.log('1..9');
+console.log('1..10');
 const stages = [];
 const engine = await Engine.open(base, (progress) => stages.push(progress), { workers: 2 });
 await check('progress runs from loading to ready and never back', () => {
@@ -130,6 +130,29 @@ await check('files reach every worker, packed or not, and are seen again when th
     engine.remove('/mine.json');
     assert.equal(await step(), undefined);
 });
+await check('a movement is answered here once its like was quick, by the files of now; one that was not is the last', async () => {
+    const config = new TextEncoder().encode(JSON.stringify({ model_type: 'gpt2', n_embd: 768, n_layer: 12, n_head: 12 }));
+    const step = { task: 'train', model: '/mine.json', gpu: 'h100_sxm', seq: 128 };
+    const requests = [gemm(77), step, { task: 'nonsense' }].map((one) => JSON.stringify(one));
+    assert.equal(engine.now(requests), null);
+    await engine.put('/mine.json', config);
+    await engine.answers(requests);
+    assert.equal(engine.now(requests), null, 'nobody said that it is a movement');
+    let found = null;
+    while (!(found = engine.now(requests))) await engine.answers([JSON.stringify(gemm(76))], { movement: true });
+    assert.deepEqual(found, await engine.answers(requests));
+    assert.ok(JSON.parse(found[1]).ok);
+    engine.remove('/mine.json');
+    const quick = [JSON.stringify(gemm(76))];
+    while (!(found = engine.now(requests))) await engine.answers(quick, { movement: true });
+    assert.deepEqual(found, await engine.answers(requests));
+    assert.ok(!JSON.parse(found[1]).ok);
+    const long = [JSON.stringify({ task: 'plan', model: 'llama-3-70b', gpu: 'h100_sxm', gpus: 64, global_batch: 256, seq: 4096 })];
+    while (!(found = engine.now(long))) await engine.answers(quick, { movement: true });
+    assert.equal(engine.now(quick), null);
+    await engine.answers(long, { movement: true });
+    assert.equal(engine.now(quick), null);
+});
 await check('what cannot be loaded is said', async () => {
     missing = 'predictor.bin.gz';
     await assert.rejects(Engine.open(base), /predictor\.bin\.gz.*404/);
@@ -144,6 +167,7 @@ await check('a closed engine says so', async () => {
     engine.close();
     await assert.rejects(waiting, /closed/);
     await assert.rejects(engine.answer(gemm(1)), /closed/);
+    assert.equal(engine.now([JSON.stringify(gemm(1))]), null);
 });
 rmSync(folder, { recursive: true });
 process.exit(failed ? 1 : 0);

@@ -6,6 +6,7 @@
 // that failed, or that grew beyond what a phone has, is replaced; the files that a user dropped follow.
 import { load, unpacked, type OnProgress } from './load';
 import type { FromWorker, ToWorker } from './messages';
+import { Near } from './near';
 
 export type { OnProgress, Progress } from './load';
 
@@ -21,6 +22,8 @@ export interface AskOptions {
     /** Of the requests of one channel only the last is answered; the others end with Superseded. */
     channel?: string;
     signal?: AbortSignal;
+    /** Of a slider that moves: its like may be answered by now() from then on. */
+    movement?: boolean;
 }
 
 export interface OpenOptions {
@@ -34,6 +37,7 @@ interface Job {
     id: number;
     requests: string[];
     channel: string | undefined;
+    movement: boolean;
     done(answers: string[]): void;
     fail(fault: Error): void;
 }
@@ -62,6 +66,7 @@ export class Engine {
     private readonly hands: Hand[] = [];
     private readonly queue: Job[] = [];
     private readonly files = new Map<string, Uint8Array>();
+    private readonly near: Near;
     private readonly most: number;
     private next = 1;
     private failures = 0; // workers in a row that could not open
@@ -74,6 +79,7 @@ export class Engine {
                         private readonly packed: Uint8Array, options: OpenOptions) {
         const cores = globalThis.navigator?.hardwareConcurrency ?? 2;
         this.most = Math.max(1, options.workers ?? Math.min(cores, 8));
+        this.near = new Near(module, MOST_BYTES);
     }
 
     /** Fetches foretell.wasm, predictor.bin.gz and worker.js from `base` and starts a worker. */
@@ -110,6 +116,11 @@ export class Engine {
         return requests.length ? this.ask([...requests], options) : Promise.resolve([]);
     }
 
+    /** A movement's, at once, on the thread that asks (near.ts); null: it may take long, and answers() is to be asked. */
+    now(requests: readonly string[]): string[] | null {
+        return this.closed ? null : this.near.answers(requests);
+    }
+
     /** Many requests on all workers; answers come in the order of the requests, as soon as they are there. */
     async *batch(lines: Iterable<object | string>, options: AskOptions = {}): AsyncGenerator<string> {
         const ahead: Promise<string[]>[] = [];
@@ -144,15 +155,18 @@ export class Engine {
         }
         this.files.set(path, plain);
         for (const hand of this.hands) this.say(hand, { kind: 'put', path, bytes: plain });
+        this.near.put(path, plain);
     }
 
     remove(path: string): void {
         this.files.delete(path);
         for (const hand of this.hands) this.say(hand, { kind: 'put', path, bytes: null });
+        this.near.put(path, null);
     }
 
     close(): void {
         this.closed = true;
+        this.near.forget();
         const fault = new Error('the engine was closed');
         for (const job of this.queue.splice(0)) job.fail(fault);
         for (const hand of [...this.hands]) {
@@ -167,7 +181,8 @@ export class Engine {
         if (options.signal?.aborted) return Promise.reject(new Superseded());
         if (first && options.channel !== undefined) this.drop((job) => job.channel === options.channel);
         return new Promise((done, fail) => {
-            const job: Job = { id: this.next++, requests, channel: options.channel, done, fail };
+            const { channel, movement = false } = options;
+            const job: Job = { id: this.next++, requests, channel, movement, done, fail };
             options.signal?.addEventListener('abort', () => this.drop((one) => one === job), { once: true });
             this.queue.push(job);
             this.work();
@@ -239,8 +254,11 @@ export class Engine {
             hand.ready = true;
             this.failures = 0;
             this.opened.done(message.version);
+        } else if (message.kind === 'copy') {
+            if (!this.closed) void this.near.take(message.memory, this.files);
         } else if (message.kind === 'answers') {
             hand.job = undefined;
+            if (job?.movement && this.near.learn(message.ms)) this.say(hand, { kind: 'copy' });
             if (message.bytes > MOST_BYTES) this.end(hand);
             job?.done(message.answers);
         } else {

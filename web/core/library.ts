@@ -2,6 +2,8 @@
 import { join } from './predictor';
 import { Wasi } from './wasi';
 
+const PAGE = 65536; // of a WebAssembly memory
+
 interface Exports {
     memory: WebAssembly.Memory;
     _initialize(): void;
@@ -41,6 +43,23 @@ export class Library {
         });
         if (c.open(at, length, 0) !== 0) throw new Error(library.text(c.error()));
         return library;
+    }
+
+    /** One like that whose memory this is, as it was between two answers; of files it has none. */
+    static async like(module: WebAssembly.Module, memory: ArrayBuffer): Promise<Library> {
+        const wasi = new Wasi();
+        const instance = await WebAssembly.instantiate(module, wasi.imports(module));
+        const c = instance.exports as unknown as Exports;
+        wasi.attach(c.memory);
+        const more = memory.byteLength - c.memory.buffer.byteLength;
+        if (more > 0) c.memory.grow(more / PAGE);
+        new Uint8Array(c.memory.buffer).set(new Uint8Array(memory));
+        return new Library(c, wasi);
+    }
+
+    /** All that it knows, for like(). */
+    memory(): ArrayBuffer {
+        return this.c.memory.buffer.slice(0) as ArrayBuffer;
     }
 
     private text(at: number): string {

@@ -16,7 +16,9 @@ export interface Source {
     readonly files: boolean;
     answer(request: string): Promise<string>;
     /** In the order of the requests. */
-    answers(requests: readonly string[]): Promise<string[]>;
+    answers(requests: readonly string[], movement?: boolean): Promise<string[]>;
+    /** A movement's, at once; null: it takes longer, and is to be asked for. */
+    now(requests: readonly string[]): string[] | null;
     put(path: string, bytes: Uint8Array): Promise<void>;
 }
 
@@ -27,8 +29,11 @@ class Browser implements Source {
     answer(request: string): Promise<string> {
         return this.engine.answer(request);
     }
-    answers(requests: readonly string[]): Promise<string[]> {
-        return this.engine.answers(requests);
+    answers(requests: readonly string[], movement = false): Promise<string[]> {
+        return this.engine.answers(requests, { movement });
+    }
+    now(requests: readonly string[]): string[] | null {
+        return this.engine.now(requests);
     }
     put(path: string, bytes: Uint8Array): Promise<void> {
         return this.engine.put(path, bytes);
@@ -104,13 +109,18 @@ class Server implements Source {
         return lines?.[0] ?? (await this.here()).answer(request);
     }
 
-    async answers(requests: readonly string[]): Promise<string[]> {
-        if (this.near && requests.every((request) => this.nearby(request))) return this.near.answers(requests);
+    async answers(requests: readonly string[], movement = false): Promise<string[]> {
+        if (this.near && requests.every((request) => this.nearby(request)))
+            return this.near.answers(requests, { movement });
         const lines = this.gone || !requests.length ? null : await this.asked(requests);
         if (lines) return lines;
         const found: string[] = [];
         for (const request of requests) found.push(await this.answer(request));
         return found;
+    }
+
+    now(requests: readonly string[]): string[] | null {
+        return requests.every((request) => this.nearby(request)) ? (this.near?.now(requests) ?? null) : null;
     }
 
     async put(path: string, bytes: Uint8Array): Promise<void> {

@@ -4,7 +4,7 @@ import { Library } from './library';
 import type { FromWorker, ToWorker } from './messages';
 
 interface Scope {
-    postMessage(message: FromWorker): void;
+    postMessage(message: FromWorker, transfer?: Transferable[]): void;
     onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
 }
 const scope = self as unknown as Scope;
@@ -30,10 +30,15 @@ scope.onmessage = ({ data }) => {
     } else if (data.kind === 'put') {
         if (data.bytes) library?.put(data.path, data.bytes);
         else library?.remove(data.path);
+    } else if (data.kind === 'copy') {
+        const memory = library!.memory();
+        scope.postMessage({ kind: 'copy', memory }, [memory]);
     } else {
         try {
+            const begun = performance.now();
             const answers = data.requests.map((request) => library!.answer(request));
-            scope.postMessage({ kind: 'answers', job: data.job, answers, bytes: library!.bytes });
+            const ms = performance.now() - begun;
+            scope.postMessage({ kind: 'answers', job: data.job, answers, bytes: library!.bytes, ms });
         } catch (fault) {
             scope.postMessage({ kind: 'failed', job: data.job, message: why(fault) });
         }

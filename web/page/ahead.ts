@@ -1,11 +1,12 @@
 // A movement's answers before the page is drawn anew. Drawing form, figures and pictures first, to learn what they ask,
 // takes longer than the library does: so a view says what settings will be asked as, it is asked at once, in one go and
-// of one worker, and what comes is drawn together, once and in one frame.
+// of one worker or, where that is quick, of this thread (core/near.ts), and what comes is drawn together, once and in one
+// frame.
 import { useLayoutEffect } from 'preact/hooks';
 import type { Request } from './answers';
-import { askTexts, foresee } from './ask';
+import { askNow, askTexts, foresee } from './ask';
 import { inSight } from './draw';
-import { work } from './work';
+import { moving, work } from './work';
 
 type Words = { readonly [key: string]: string };
 /** What a view asks of settings, and what its pictures are drawn of. */
@@ -23,8 +24,8 @@ export function useForesight(of: Foresight): void {
     }, [of]);
 }
 
-/** Asks what `is` will need where `before` is shown; null where the view does not say. */
-export function ahead(is: Words, before: Words): Promise<void> | null {
+/** Asks what `is` will need where `before` is shown; true: it is there. Null where the view does not say. */
+export function ahead(is: Words, before: Words): Promise<void> | true | null {
     if (!view) return null;
     const { asks, of } = view(is);
     const places = inSight(JSON.stringify(view(before).of));
@@ -32,7 +33,7 @@ export function ahead(is: Words, before: Words): Promise<void> | null {
     const requests = [...asks, ...(pictures.length ? [{ task: 'draw', of, pictures }] : [])];
     const keys = requests.map((request) => JSON.stringify(request));
     work.asked = performance.now();
-    return askTexts(keys).then((texts) => {
+    const came = (texts: readonly string[]): void => {
         work.came = performance.now();
         const found = new Map<string, unknown>();
         asks.forEach((_, i) => found.set(keys[i]!, JSON.parse(texts[i]!)));
@@ -42,5 +43,9 @@ export function ahead(is: Words, before: Words): Promise<void> | null {
                 found.set(JSON.stringify([of, spec]), { svg: drawn.pictures[i], plain: ask !== spec }),
             );
         foresee(found);
-    });
+    };
+    const texts = moving() ? askNow(keys) : null;
+    if (!texts) return askTexts(keys, true).then(came);
+    came(texts);
+    return true;
 }

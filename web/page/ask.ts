@@ -45,10 +45,10 @@ export async function askText(request: Request): Promise<string> {
 }
 
 /** Several at once, those that are known without asking: a server answers on all its cores. */
-export async function askTexts(keys: readonly string[]): Promise<string[]> {
+export async function askTexts(keys: readonly string[], movement = false): Promise<string[]> {
     const known = new Map(keys.filter((key) => seen.has(key)).map((key) => [key, seen.get(key)!]));
     const unknown = [...new Set(keys.filter((key) => !known.has(key)))];
-    const asked = opened().then(() => (unknown.length ? source!.answers(unknown) : []));
+    const asked = opened().then(() => (unknown.length ? source!.answers(unknown, movement) : []));
     unknown.forEach((key, i) => under.set(key, asked.then((texts) => texts[i]!)));
     try {
         (await asked).forEach((text, i) => {
@@ -59,6 +59,15 @@ export async function askTexts(keys: readonly string[]): Promise<string[]> {
         for (const key of unknown) under.delete(key);
     }
     return keys.map((key) => known.get(key)!);
+}
+
+/** Of a slider that moves, where its answers take next to nothing (core/near.ts); null: they are to be waited for. */
+export function askNow(keys: readonly string[]): string[] | null {
+    const unknown = [...new Set(keys.filter((key) => !seen.has(key)))];
+    const texts = unknown.length ? source?.now(unknown) : [];
+    if (!texts) return null;
+    texts.forEach((text, i) => remember(unknown[i]!, text));
+    return keys.map((key) => seen.get(key)!);
 }
 
 async function askAll<T>(requests: readonly Request[]): Promise<(T | Failure)[]> {

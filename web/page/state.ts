@@ -76,11 +76,18 @@ function tell(of: State): void {
  *  last. */
 function follows(): void {
     if (waits) return;
-    const of = now,
-        mine = turn;
+    const of = now;
     const there = late ? null : ahead(of.is, shown.is);
-    if (!there) return tell(now);
+    if (!there || there === true) tell(now);
+    if (!there) return;
+    const mine = turn;
     waits = true;
+    if (there === true)
+        return void requestAnimationFrame(() => { // more than one movement of a frame: the last
+            if (mine !== turn) return;
+            waits = false;
+            if (now !== of) follows();
+        });
     const timer = setTimeout(() => {
         if (mine !== turn) return;
         late = true;
