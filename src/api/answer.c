@@ -55,16 +55,19 @@ ft_status ft__view_document(const ft_context *ft, ft_scratch *scratch, const jso
     return ft__step_of(ft, scratch, &r, out, err);
 }
 
+void ft__answer_view(ft_text *out, const json_t *id, const ft_step_view *view, const ft_planned *planned)
+{
+    ft__answer_step(out, id, view);
+    if (planned->tried) ft__answer_planned(out, planned);
+}
+
 static ft_status answer_model(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
                               ft_text *out, ft_error *err)
 {
     ft_step_view view;
     ft_planned planned;
     ft_status status = ft__view_document(ft, scratch, document, &planned, &view, err);
-    if (status == FT_OK) {
-        ft__answer_step(out, id, &view);
-        if (planned.tried) ft__answer_planned(out, &planned);
-    }
+    if (status == FT_OK) ft__answer_view(out, id, &view, &planned);
     ft__planned_free(&planned);
     return status;
 }

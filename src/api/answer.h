@@ -24,6 +24,8 @@ ft_status ft__answer_asking(void *user, const json_t *request, json_t **out, ft_
 /* A request of a step as what is drawn of it and reported. `planned` is to be freed whatever came of it. */
 ft_status ft__view_document(const ft_context *ft, ft_scratch *scratch, const json_t *document, ft_planned *planned,
                             ft_step_view *out, ft_error *err);
+/* Its answer. */
+void ft__answer_view(ft_text *out, const json_t *id, const ft_step_view *view, const ft_planned *planned);
 /* Pictures (draw.c). */
 ft_status ft__answer_draw(const ft_context *ft, ft_scratch *scratch, const json_t *document, const json_t *id,
                           ft_text *out, ft_error *err);

@@ -43,6 +43,15 @@ static ft_status draw_step(const ft_context *ft, ft_scratch *scratch, const ft_d
     ft_planned planned;
     ft_status status = ft__view_document(ft, scratch, r->of, &planned, &view, err);
     if (status == FT_OK) status = draw_all(r, id, &(ft_drawn_of){.step = &view}, out, err);
+    if (status == FT_OK && r->answer) {
+        ft_text said = {0};
+        ft__answer_view(&said, NULL, &view, &planned);
+        ft__json_reopen(out);
+        ft__json_member_written(out, "answer", said.at ? said.at : "null");
+        ft__json_close(out);
+        out->failed |= said.failed;
+        ft__text_free(&said);
+    }
     ft__planned_free(&planned);
     return status;
 }

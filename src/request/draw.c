@@ -214,20 +214,28 @@ ft_status ft__draw_request_read(const json_t *object, ft_arena *arena, ft_draw_r
 {
     *out = (ft_draw_request){.of = ft__key_get(object, FT_KEY_ID_DRAW_OF)};
     const json_t *list;
+    bool step = false;
+    ft_said said;
     FT_TRY(ft__task_keys_known(object, FT_ASK_DRAW, err));
+    ft__said_init(&said);
+    FT_TRY(ft__said_read(object, FT_SECTION_DRAW, &said, err));
+    out->answer = ft__switch_of(&said, FT_KEY_ID_DRAW_ANSWER);
     FT_TRY(list_of(object, "pictures", "", FT_DRAWN_MOST, &list, &out->count, err));
     if (!out->count)
         return ft__fail_at(err, FT_E_MISSING, "pictures", 0, 0,
                            "\"pictures\" is missing: a list of what is drawn, [{\"what\": \"timeline\"}]");
     if (out->of) {
         FT_TRY(ft__request_task(out->of, &out->ask, err));
-        bool step = out->ask == FT_ASK_TRAIN || out->ask == FT_ASK_FORWARD || out->ask == FT_ASK_PREFILL ||
-                    out->ask == FT_ASK_DECODE || out->ask == FT_ASK_MEMORY;
+        step = out->ask == FT_ASK_TRAIN || out->ask == FT_ASK_FORWARD || out->ask == FT_ASK_PREFILL ||
+               out->ask == FT_ASK_DECODE || out->ask == FT_ASK_MEMORY;
         if (!step && out->ask != FT_ASK_KERNEL && out->ask != FT_ASK_SERVE)
             return ft__fail_at(err, FT_E_UNSUPPORTED, "of", 0, 0,
                                "\"%s\" cannot be drawn; train, forward, prefill, decode, memory, kernel and serve can",
                                ft__ask_words[out->ask]);
     }
+    if (out->answer && !step)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "answer", 0, 0,
+                           "\"answer\" is that of a step: train, forward, prefill, decode or memory");
     out->pictures = ft__arena_array(arena, out->count, sizeof *out->pictures);
     if (!out->pictures) return ft__no_memory(err);
     for (size_t i = 0; i < out->count; i++) {

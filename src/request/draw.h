@@ -40,6 +40,7 @@ typedef struct ft_drawn_picture {
 typedef struct ft_draw_request {
     const json_t *of; /* NULL: figures alone */
     ft_ask ask;       /* its task */
+    bool answer;      /* stands beside the pictures */
     ft_drawn_picture *pictures;
     size_t count;
 } ft_draw_request;

@@ -7,7 +7,10 @@
           "left out: of figures in `curves` and `rows` alone. The request of a step (`train`, `forward`, `prefill`, " \
           "`decode`, `memory`), of a `kernel` or of `serve`: it is answered first, and drawn")                        \
     PLAIN(DRAW_PICTURES, "pictures", OBJECTS, 0, 0, NO_WORDS, DEPENDS,                                                \
-          "a list of up to 32 [pictures](#pictures), each an object")
+          "a list of up to 32 [pictures](#pictures), each an object")                                                 \
+    PLAIN(DRAW_ANSWER, "answer", SWITCH, 0, 0, NO_WORDS, 0,                                                           \
+          "false; true: beside the pictures stands `answer`, that of `of`, a step: figures and pictures of one "      \
+          "forecast")
 
 #define FT_PICTURE_KEYS(FLAG, PLAIN)                                                                                   \
     PLAIN(DRAWN, "what", WORD, 0, 0, WORDS(drawn), DEPENDS,                                                            \

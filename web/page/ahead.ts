@@ -12,6 +12,12 @@ type Words = { readonly [key: string]: string };
 /** What a view asks of settings, and what its pictures are drawn of. */
 export type Foresight = (is: Words) => { asks: readonly Request[]; of: Request };
 
+interface Drawn {
+    ok: boolean;
+    pictures: string[];
+    answer?: unknown;
+}
+
 let view: Foresight | null = null; // of the view that is shown
 
 /** `of`: a function that stays the same. */
@@ -30,14 +36,19 @@ export function ahead(is: Words, before: Words): Promise<void> | true | null {
     const { asks, of } = view(is);
     const places = inSight(JSON.stringify(view(before).of));
     const pictures = places.map((place) => place.ask);
-    const requests = [...asks, ...(pictures.length ? [{ task: 'draw', of, pictures }] : [])];
-    const keys = requests.map((request) => JSON.stringify(request));
+    const base = JSON.stringify(of);
+    // One forecast for figures and pictures, where the figures are those of what is drawn.
+    const answer = pictures.length > 0 && asks.some((ask) => JSON.stringify(ask) === base);
+    const drawing = pictures.length ? { task: 'draw', of, pictures, ...(answer && { answer }) } : null;
+    const others = asks.map((ask) => JSON.stringify(ask)).filter((key) => !answer || key !== base);
+    const keys = drawing ? [...others, JSON.stringify(drawing)] : others;
     work.asked = performance.now();
     const came = (texts: readonly string[]): void => {
         work.came = performance.now();
         const found = new Map<string, unknown>();
-        asks.forEach((_, i) => found.set(keys[i]!, JSON.parse(texts[i]!)));
-        const drawn = pictures.length ? (JSON.parse(texts.at(-1)!) as { ok: boolean; pictures: string[] }) : null;
+        others.forEach((key, i) => found.set(key, JSON.parse(texts[i]!)));
+        const drawn = drawing ? (JSON.parse(texts.at(-1)!) as Drawn) : null; // of what cannot be, figures are asked alone
+        if (drawn?.ok && drawn.answer) found.set(base, drawn.answer);
         if (drawn?.ok)
             places.forEach(({ spec, ask }, i) =>
                 found.set(JSON.stringify([of, spec]), { svg: drawn.pictures[i], plain: ask !== spec }),
