@@ -102,11 +102,12 @@ async function measure(origin, who) {
   const page = await context.newPage();
   await page.goto(`${origin}/#step?model=gpt2&gpu=h100_sxm&batch=4&seq=1024`);
   await page.waitForSelector('[data-card="timeline"] svg.picture rect', { timeout: 600000 });
-  const { paint, shown } = await page.evaluate(() => ({ paint: performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint')?.startTime, shown: performance.now() }));
+  const shown = await page.evaluate(() => performance.now());
   const cdp = await context.newCDPSession(page);
   await cdp.send('Performance.enable');
   const spent = async () => Object.fromEntries((await cdp.send('Performance.getMetrics')).metrics.map(m => [m.name, m.value]));
-  await new Promise(done => setTimeout(done, 3000)); // what waits for a slider's rest is done
+  await new Promise(done => setTimeout(done, 3000)); // what waits for a slider's rest is done, and when it was painted is said
+  const paint = await page.evaluate(() => performance.getEntriesByType('paint').find(e => e.name === 'first-contentful-paint').startTime);
   const before = await spent(), rows = await page.evaluate(drag, movements), after = await spent();
   const each = key => ((1e3 * (after[key] - before[key])) / (rows.length + 2)).toFixed(1);
   const at = (share, k = 0) => rows.map(r => r[k]).sort((a, b) => a - b)[Math.min(rows.length - 1, Math.floor(share * rows.length))].toFixed(1);

@@ -88,6 +88,11 @@ for (const [width, theme] of [[1280, 'light'], [390, 'dark'], [2560, 'dark']]) {
           card.querySelector('tbody tr') && !has('CSV') && `${card.dataset.card}: no CSV`].filter(Boolean);
       }));
       ok(!lacks.length, `${what}: every picture is there as SVG and PNG, every table as CSV`, lacks.join('\n'));
+      const twice = await page.evaluate(() => [...document.querySelectorAll('[data-card]')].flatMap(card => {
+        const names = [...card.querySelectorAll('button[aria-label]')].map(b => b.getAttribute('aria-label'));
+        return names.filter((one, i) => names.indexOf(one) !== i);
+      }));
+      ok(!twice.length, `${what}: no two buttons of a card say the same`, twice.join('\n'));
     }
     if (width !== 2560) {
       await page.evaluate(() => document.querySelectorAll('details').forEach(d => { d.open = true; }));

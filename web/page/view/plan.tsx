@@ -51,6 +51,10 @@ export const layoutWords = (p: Axes): string =>
         .concat(Number(p['zero'] ?? 0) > 0 ? [`zero ${String(p['zero'])}`] : [], p['sp'] ? ['sp'] : [])
         .join(', ') || 'one GPU';
 
+/** With what else tells two ways apart that have one layout. */
+const wayWords = (q: Plan): string =>
+    `${layoutWords(q.parallel)}, batch ${q.batch}${q.recompute === 'none' ? '' : `, recompute ${q.recompute}`}`;
+
 export const ranksOf = (is: Words): number => ['tp', 'pp', 'cp', 'dp'].reduce((n, k) => n * (Number(is[k]) || 1), 1);
 
 export function planRequest(is: Words): Request {
@@ -105,7 +109,7 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
             name: 'Use',
             key: 'apply',
             cell: (q) => (
-                <button onClick={() => p.apply(q)} aria-label={`Lay it out so: ${layoutWords(q.parallel)}`}>
+                <button onClick={() => p.apply(q)} aria-label={`Lay it out so: ${wayWords(q)}`}>
                     Apply
                 </button>
             ),
@@ -179,7 +183,7 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
                         note="what nothing beats in both"
                         table={() => ({
                             head: ['layout', 'step_ms', 'peak_bytes'],
-                            rows: of.pareto!.map((q) => [layoutWords(q.parallel), q.step_ms, q.memory?.peak_bytes]),
+                            rows: of.pareto!.map((q) => [wayWords(q), q.step_ms, q.memory?.peak_bytes]),
                         })}
                     >
                         <Curves
@@ -198,7 +202,7 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
                                         .map((q) => ({
                                             x: (q.memory?.peak_bytes ?? 0) / 2 ** 30,
                                             y: q.step_ms / 1e3,
-                                            note: `${layoutWords(q.parallel)}, recompute ${q.recompute}`,
+                                            note: wayWords(q),
                                         })),
                                 },
                             ]}
@@ -212,19 +216,19 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
                         picture={false}
                         table={() => ({
                             head: ['layout', 'step_ms', 'why'],
-                            rows: lesser.map(({ q, text }) => [layoutWords(q.parallel), q.step_ms, text]),
+                            rows: lesser.map(({ q, text }) => [wayWords(q), q.step_ms, text]),
                         })}
                     >
                         <ul class="changes">
                             {lesser.map(({ q, text }, i) => (
                                 <li key={i}>
                                     <div>
-                                        <b>{layoutWords(q.parallel)}</b>
+                                        <b>{wayWords(q)}</b>
                                         <p>{text}</p>
                                     </div>
                                     <button
                                         onClick={() => p.apply(q)}
-                                        aria-label={`Lay it out so: ${layoutWords(q.parallel)}`}
+                                        aria-label={`Lay it out so: ${wayWords(q)}`}
                                     >
                                         Apply
                                     </button>
