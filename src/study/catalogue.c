@@ -50,8 +50,7 @@ static ft_status check_generation(const char *generation, ft_arena *arena, ft_er
     return ft__fail_at(err, FT_E_NAME, "generation", 0, 0, "unknown generation \"%.60s\"", generation);
 }
 
-/* The file as it stands, for its sources and notes: from the catalogue or from the path. */
-static json_t *spec_of(const char *name)
+static json_t *catalogued(const char *name)
 {
     json_t *spec = NULL;
     ft_error ignored;
@@ -61,7 +60,16 @@ static json_t *spec_of(const char *name)
         const char *text = ft__catalogue_json(i, &length);
         return ft__json_parse(text, length, name, &spec, &ignored) == FT_OK ? spec : NULL;
     }
-    return ft__json_load(name, &spec, &ignored) == FT_OK ? spec : NULL;
+    return NULL;
+}
+
+/* The file as it stands, for its sources and notes: from the catalogue by one of its names, or from the path. */
+static json_t *spec_of(const char *name, const ft_device *device)
+{
+    json_t *spec = catalogued(name);
+    ft_error ignored;
+    if (!spec && ft__json_load(name, &spec, &ignored) != FT_OK) spec = catalogued(device->name);
+    return spec;
 }
 
 static ft_status add_named(const json_t *name, ft_gpu_list *out, const ft_gpus_request *r, ft_error *err)
@@ -76,7 +84,7 @@ static ft_status add_named(const json_t *name, ft_gpu_list *out, const ft_gpus_r
     if (status == FT_OK && (warnings.failed || !sheet->warnings)) status = ft__no_memory(err);
     ft__text_free(&warnings);
     if (status != FT_OK || !passes(r, &sheet->device)) return status;
-    sheet->spec = path ? spec_of(path) : json_incref((json_t *)(uintptr_t)name);
+    sheet->spec = path ? spec_of(path, &sheet->device) : json_incref((json_t *)(uintptr_t)name);
     out->count++;
     return sheet->spec ? FT_OK : ft__no_memory(err); /* it was read once: what is there now is too little memory */
 }
