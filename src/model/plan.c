@@ -18,6 +18,24 @@ ft_layer_shape ft__layer_usual(const ft_arch *a)
     return l;
 }
 
+ft_layer_shape ft__layer_at(const ft_arch *a, int64_t i)
+{
+    if (a->kind_count > 0) return a->kinds[a->order[i]];
+    ft_layer_shape l = ft__layer_usual(a);
+    int64_t dense = a->experts > 0 ? a->first_dense : 0, at = i - dense; /* rhythms begin behind the dense ones */
+    bool every = a->window_every <= (at < 0 ? 0 : 1), windowed = a->window > 0 && every;
+    l.mixer = a->kv_lora > 0 ? FT_MIX_LATENT : a->mixer;
+    if (at < 0) {
+        l.feed = FT_FEED_DENSE;
+    } else {
+        windowed = windowed || (a->window > 0 && (at + 1) % a->window_every != 0);
+        if (a->experts > 0 && a->moe_every > 1 && (at + 1) % a->moe_every != 0) l.feed = FT_FEED_DENSE;
+        l.rotated = a->turn_windowed ? windowed : a->turn_every <= 1 || (at + 1) % a->turn_every != 0;
+    }
+    l.window = windowed ? a->window : -1;
+    return l;
+}
+
 bool ft__plan(ft_arch *a, const ft_layer_shape *layers)
 {
     a->kind_count = 0;

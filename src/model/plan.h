@@ -5,6 +5,8 @@
 
 /* A layer as the model's own traits say it. */
 ft_layer_shape ft__layer_usual(const ft_arch *a);
+/* Layer number `i` of the model, whichever way its layers are said. */
+ft_layer_shape ft__layer_at(const ft_arch *a, int64_t i);
 /* Fills kinds and order from a->layers of them; false where there are too many kinds. */
 bool ft__plan(ft_arch *a, const ft_layer_shape *layers);
 /* The architecture as layers of that kind have it: heads, widths, windows in the fields that parts read. */

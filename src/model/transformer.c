@@ -145,15 +145,16 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
     return x;
 }
 
+static ft_layer_kind kind_at(const ft_arch *a, int64_t i)
+{
+    ft_layer_shape l = ft__layer_at(a, i);
+    return (ft_layer_kind){.mixer = l.mixer, .feed = l.feed, .windowed = l.window > 0, .rotated = l.rotated};
+}
+
 /* Layer number `i`, counted behind the leading dense ones. */
 static ft_layer_kind kind_of(const ft_arch *a, int64_t i)
 {
-    bool sparse = a->experts > 0 && (a->moe_every <= 1 || (i + 1) % a->moe_every == 0);
-    ft_layer_kind kind = {.mixer = a->kv_lora > 0 ? FT_MIX_LATENT : a->mixer,
-                          .feed = sparse ? FT_FEED_EXPERTS : FT_FEED_DENSE,
-                          .windowed = a->window > 0 && (a->window_every <= 1 || (i + 1) % a->window_every != 0)};
-    kind.rotated = a->turn_windowed ? kind.windowed : a->turn_every <= 1 || (i + 1) % a->turn_every != 0;
-    return kind;
+    return kind_at(a, i + (a->experts > 0 ? a->first_dense : 0));
 }
 
 static bool equal(ft_layer_kind x, ft_layer_kind y)
@@ -265,11 +266,8 @@ static ft_ref layers(ft_maker *m, ft_ref x)
     if (a->kind_count > 0) return planned_layers(m, x);
     int64_t dense = a->experts > 0 ? (a->first_dense < a->layers ? a->first_dense : a->layers) : 0;
     if (dense > 0) {
-        ft_layer_kind kind = {.mixer = a->kv_lora > 0 ? FT_MIX_LATENT : a->mixer,
-                              .windowed = a->window > 0 && a->window_every == 0,
-                              .rotated = true};
         x = ft__block_open(b, FT_BLOCK(LAYERS_DENSE), dense, x);
-        x = ft__block_close(b, layer(m, x, kind));
+        x = ft__block_close(b, layer(m, x, kind_at(a, 0)));
     }
     int64_t rest = a->layers - dense, period = period_of(a, rest);
     if (b->training && a->free_layers > 0 && a->free_layers < rest && period == 1) {

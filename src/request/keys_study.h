@@ -104,10 +104,10 @@
     FLAG(PLAN_TOP, "top", WHOLE, 1, 100, NO_WORDS, 5, "top", 'n', "N", PLANS, "plans to show",                         \
       "5: plans to show, up to 100")                                                                                   \
     FLAG(EMIT, "emit", TEXTS, 0, 0, NO_WORDS, DEPENDS, "emit", 0, "LIST", PLANS,                                       \
-      "print what starts the best plan: megatron, bridge, torchtitan, deepspeed, accelerate, torchrun, srun, mpirun; " \
-      "of serving vllm, sglang, trtllm",                                                                               \
-      "a list of `megatron`, `bridge`, `torchtitan`, `deepspeed`, `accelerate`, `torchrun`, `srun`, `mpirun` (of "     \
-      "serving `vllm`, `sglang`, `trtllm`): what starts each plan, as text under its `launch`")                        \
+      "print what starts the best plan: megatron, bridge, nemo, torchtitan, deepspeed, accelerate, torchrun, srun, "   \
+      "mpirun; of serving vllm, sglang, trtllm",                                                                       \
+      "a list of `megatron`, `bridge`, `nemo`, `torchtitan`, `deepspeed`, `accelerate`, `torchrun`, `srun`, `mpirun` " \
+      "(of serving `vllm`, `sglang`, `trtllm`): what starts each plan, as text under its `launch`")                    \
     FLAG(EXHAUSTIVE, "exhaustive", SWITCH, 0, 0, NO_WORDS, 0, "exhaustive", 0, NULL, PLANS,                            \
       "forecast every layout that may fit", "false; true: every layout that may fit is forecast")                      \
     FLAG(BY_GPUS, "by_gpus", SWITCH, 0, 0, NO_WORDS, 0, "by-gpus", 0, NULL, PLANS,                                     \

@@ -11,90 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from launching import GPU, megatron_parser, planned
 
 import foretell
-
-GPU = "h100_sxm"
-
-
-def planned(framework: str, emit: list[str], model: str = "llama-3-8b", **keys: Any) -> list[dict[str, Any]]:
-    answer = foretell.plan(
-        model, gpu=GPU, gpus=16, global_batch=64, seq=4096, framework=framework, emit=emit, search={"cp": [1, 2]}, **keys
-    )
-    assert answer.plans
-    return [dict(each) for each in answer.plans]
-
-
-def megatron_parser() -> argparse.ArgumentParser:
-    """The flags that are written, with the types that megatron/training/arguments.py gives them."""
-    parser = argparse.ArgumentParser(allow_abbrev=False)
-    for name in (
-        "tensor-model-parallel-size pipeline-model-parallel-size num-virtual-stages-per-pipeline-rank "
-        "context-parallel-size expert-model-parallel-size expert-tensor-parallel-size micro-batch-size "
-        "global-batch-size seq-length max-position-embeddings num-layers hidden-size ffn-hidden-size "
-        "num-attention-heads num-query-groups kv-channels recompute-num-layers num-experts moe-router-topk "
-        "moe-ffn-hidden-size moe-shared-expert-intermediate-size cpu-offloading-num-layers q-lora-rank kv-lora-rank "
-        "qk-head-dim qk-pos-emb-head-dim v-head-dim"
-    ).split():
-        parser.add_argument(f"--{name}", type=int)
-    for name in (
-        "sequence-parallel use-distributed-optimizer overlap-grad-reduce overlap-param-gather bf16 fp16 "
-        "group-query-attention swiglu disable-bias-linear untie-embeddings-and-output-weights moe-grouped-gemm "
-        "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split optimizer-cpu-offload "
-        "use-precision-aware-optimizer overlap-cpu-optimizer-d2h-h2d multi-latent-attention qk-layernorm"
-    ).split():
-        parser.add_argument(f"--{name}", action="store_true")
-    parser.add_argument("--optimizer-offload-fraction", type=float)
-    parser.add_argument("--moe-layer-freq")
-    parser.add_argument("--pipeline-model-parallel-layout")
-    parser.add_argument("--recompute-granularity", choices=["full", "selective"])
-    parser.add_argument("--recompute-method", choices=["uniform", "block"])
-    parser.add_argument("--cp-comm-type", choices=["p2p", "a2a", "all_gather", "a2a+p2p"])
-    parser.add_argument("--position-embedding-type", choices=["learned_absolute", "rope"])
-    parser.add_argument("--normalization", choices=["LayerNorm", "RMSNorm"])
-    parser.add_argument("--fp8-format", choices=["e4m3", "hybrid"])
-    parser.add_argument("--moe-token-dispatcher-type", choices=["allgather", "alltoall", "flex"])
-    parser.add_argument("--transformer-impl", choices=["local", "transformer_engine"])
-    parser.add_argument("--attention-backend", choices=["flash", "fused", "unfused", "local", "auto"])
-    return parser
-
-
-@pytest.mark.parametrize("model", ["llama-3-8b", "mixtral-8x7b"])
-def test_megatron(model: str) -> None:
-    for plan in planned("megatron", ["megatron"], model):
-        script, *flags = shlex.split(plan["launch"]["megatron"].replace("\\\n", " "))
-        read, degrees = megatron_parser().parse_args(flags), plan["parallel"]
-        assert script == "pretrain_gpt.py"
-        assert read.tensor_model_parallel_size == degrees["tp"] and read.pipeline_model_parallel_size == degrees["pp"]
-        assert (read.context_parallel_size or 1) == degrees["cp"] and (read.expert_model_parallel_size or 1) == degrees["ep"]
-        assert (read.num_virtual_stages_per_pipeline_rank or 1) == degrees["vpp"]
-        assert read.sequence_parallel == degrees["sp"] and read.use_distributed_optimizer == (degrees["zero"] == 1)
-        assert (read.micro_batch_size, read.global_batch_size, read.seq_length) == (plan["batch"], 64, 4096)
-        assert (read.recompute_granularity or "none") == plan["recompute"]
-        assert read.bf16 and read.num_layers == 32 and read.num_query_groups == 8 and read.swiglu
-        assert read.num_experts == (8 if model == "mixtral-8x7b" else None)
-
-
-def test_megatron_says_what_a_model_is_made_of() -> None:
-    """Latent attention, layers without experts, norms of queries and keys, and stages that do not divide the layers."""
-    answer = foretell.plan(
-        "deepseek-v3", gpu=GPU, gpus=512, global_batch=512, seq=4096, emit=["megatron", "srun"], top=1,
-        search={"tp": 2, "pp": 32, "cp": 1, "batch": 1, "recompute": "full"},
-    )  # fmt: skip
-    launch = answer.plans[0]["launch"]
-    read = megatron_parser().parse_args(shlex.split(launch["megatron"].replace("\\\n", " "))[1:])
-    assert read.multi_latent_attention and (read.q_lora_rank, read.kv_lora_rank) == (1536, 512) and read.kv_channels is None
-    assert (read.qk_head_dim, read.qk_pos_emb_head_dim, read.v_head_dim) == (128, 64, 128) and read.qk_layernorm
-    freq = read.moe_layer_freq  # Megatron evaluates it
-    assert freq == "([0]*3+[1]*58)" and f"--moe-layer-freq {freq}\n" in launch["srun"]
-    stages = read.pipeline_model_parallel_layout.split("|")
-    layers = [int(stage.split("*")[1].rstrip("L")) if "*" in stage else stage.count("t") for stage in stages]
-    assert len(stages) == 32 and sum(layers) == 61 and stages[0].startswith("E") and stages[-1].endswith("L")
-    plain = planned("megatron", ["megatron"])[0]["launch"]["megatron"]
-    assert "layout" not in plain and "latent" not in plain and "qk-layernorm" not in plain
-    for model in ("bert-base", "resnet-50"):
-        with pytest.raises(foretell.Error, match="which trains decoders"):
-            foretell.plan(model, gpu=GPU, gpus=8, global_batch=64, framework="megatron", emit=["megatron"])
 
 
 def test_torchtitan() -> None:
@@ -108,6 +27,39 @@ def test_torchtitan() -> None:
         micro = parallelism.get("pipeline_parallel_microbatch_size", training["local_batch_size"])
         assert micro == plan["batch"] and training["global_batch_size"] == 64 and training["seq_len"] == 4096
         assert read["activation_checkpoint"]["mode"] == plan["recompute"]
+
+
+def test_number_formats() -> None:
+    """What is not said is trained in another format: torchtitan's default is bf16, DeepSpeed's fp32."""
+    read = tomllib.loads(planned("torchtitan", ["torchtitan"], dtype="fp8")[0]["launch"]["torchtitan"])
+    assert read["model"]["converters"] == ["quantize.linear.float8"]
+    for dtype, said in (("fp32", "float32"), ("bf16", None)):
+        read = tomllib.loads(planned("torchtitan", ["torchtitan"], dtype=dtype)[0]["launch"]["torchtitan"])
+        assert read["training"].get("mixed_precision_param") == said and "model" not in read
+    assert "# no key of torchtitan's says fp16" in planned("torchtitan", ["torchtitan"], dtype="fp16")[0]["launch"]["torchtitan"]
+    for dtype, said in (("fp8", {"bf16"}), ("fp16", {"fp16"}), ("fp32", set())):
+        assert json.loads(planned("deepspeed", ["deepspeed"], dtype=dtype)[0]["launch"]["deepspeed"]).keys() & {"bf16", "fp16"} == said
+
+
+def test_uneven_nodes(tmp_path: Path) -> None:
+    """Twelve GPUs on nodes of eight: as many processes as the plan has ranks, however they are started."""
+    keys: dict[str, Any] = {"gpu": GPU, "gpus": 12, "global_batch": 48, "seq": 4096, "top": 1, "search": {"cp": 1}}
+    launch = foretell.plan("llama-3-8b", framework="megatron", emit=["torchrun", "srun", "mpirun", "nemo"], **keys).plans[0]["launch"]
+    assert launch["torchrun"].startswith("# on the last node --nproc-per-node=4\ntorchrun --nnodes=2 --nproc-per-node=8 ")
+    assert launch["mpirun"].startswith("mpirun -np 12 --map-by ppr:8:node ")
+    assert "nodes=2,\n        ntasks_per_node=6," in launch["nemo"]
+    (tmp_path / "job.sh").write_text(launch["srun"])
+    for name, says in (("scontrol", "echo node-1"), ("srun", 'for i in 0 1; do SLURM_NODEID=$i "$@"; done'), ("torchrun", 'echo "$@"')):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{says}\n")
+        (tmp_path / name).chmod(0o755)
+    done = subprocess.run(
+        ["bash", "-u", "job.sh"], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "SLURM_JOB_NODELIST": "node-[1-2]"},
+    )  # fmt: skip
+    first, last = done.stdout.splitlines()
+    assert "--nproc-per-node=8 " in first and "--nproc-per-node=4 " in last and "--rdzv-endpoint=node-1:29500" in last
+    for line in (first, last):
+        assert megatron_parser().parse_args(line.split("pretrain_gpt.py ")[1].split()).global_batch_size == 48
 
 
 def test_deepspeed() -> None:

@@ -21,8 +21,9 @@ void ft__launch_deepspeed(ft_text *out, const ft_launch *l)
     ft__json_member_whole(out, "train_batch_size", l->search->asked->global);
     ft__json_member_whole(out, "train_micro_batch_size_per_gpu", p->batch);
     ft__json_member_whole(out, "gradient_accumulation_steps", p->micros);
-    if (w->dtype == FT_BF16 || w->dtype == FT_FP16) {
-        ft__json_member_open(out, w->dtype == FT_BF16 ? "bf16" : "fp16");
+    bool wide = w->dtype == FT_FP32 || w->dtype == FT_TF32 || w->dtype == FT_FP64;
+    if (!wide) { /* products in fewer bits are the model's own; everything else is in bf16 then */
+        ft__json_member_open(out, w->dtype == FT_FP16 ? "fp16" : "bf16");
         ft__json_member_flag(out, "enabled", true);
         ft__json_close(out);
     }

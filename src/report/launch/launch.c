@@ -4,9 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "report/launch/megatron.h"
+
 const ft_launcher ft__launchers[] = {
     {"megatron", "flags of Megatron-LM's pretrain_gpt.py", false, ft__launch_megatron},
     {"bridge", "overrides of a Megatron-Bridge recipe", false, ft__launch_bridge},
+    {"nemo", "a program that starts a NeMo recipe", false, ft__launch_nemo},
     {"torchtitan", "a torchtitan configuration", false, ft__launch_torchtitan},
     {"deepspeed", "a DeepSpeed configuration", false, ft__launch_deepspeed},
     {"accelerate", "an Accelerate configuration", false, ft__launch_accelerate},
@@ -21,7 +24,7 @@ static bool lists(const char *files, const char *name)
 {
     char word[64];
     snprintf(word, sizeof word, " %.60s ", name);
-    return strstr(files, word) != NULL;
+    return *name && strstr(files, word);
 }
 
 static bool serves(const ft_launcher *l, const ft_framework *f) { return l->anybody || lists(f->files, l->name); }
@@ -42,16 +45,15 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
     const char *near = ft__nearest(name, names, ft__launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
                               name, near)
-                : ft__fail_at(
-                      err, FT_E_NAME, "emit", 0, 0,
-                      "nothing is emitted as \"%.40s\"; there are megatron, bridge, torchtitan, deepspeed, accelerate, "
-                      "torchrun, srun and mpirun",
-                      name);
+                : ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
+                              "nothing is emitted as \"%.40s\"; there are megatron, bridge, nemo, torchtitan, "
+                              "deepspeed, accelerate, torchrun, srun and mpirun",
+                              name);
 }
 
 bool ft__launches(const ft_framework *f, const char *file, const ft_arch *a)
 {
-    return a->design == FT_DECODER_ONLY || !lists(f->files_for_decoders, file);
+    return !lists(f->files_for_decoders, file) || (a->design == FT_DECODER_ONLY && ft__megatron_attends(a));
 }
 
 /* Flags of a program that trains no such model would start another one. */
@@ -61,10 +63,14 @@ static ft_status check_model(const ft_context *ft, ft_scratch *scratch, const ft
     ft_model_request read;
     FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
     if (ft__launches(f, file, read.arch)) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
-                       "\"%s\" writes flags of %.*s, which trains decoders, which this model is not; torchrun, srun "
-                       "and mpirun start any",
-                       file, (int)strcspn(f->runs, " "), f->runs);
+    return ft__fail_at(
+        err, FT_E_RANGE, "emit", 0, 0,
+        read.arch->design == FT_DECODER_ONLY
+            ? "\"%s\" writes flags of %.*s, whose layers are attention and a network, which this model's "
+              "are not; bridge and nemo take a recipe that knows the model"
+            : "\"%s\" writes flags of %.*s, which trains decoders, which this model is not; torchrun, "
+              "srun and mpirun start any",
+        file, (int)strcspn(f->runs, " "), f->runs);
 }
 
 ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err)

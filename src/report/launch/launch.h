@@ -29,7 +29,8 @@ ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 /* Layers whose activations leave for the host: as named, or all but two at either end. */
 int64_t ft__offloaded_layers(const ft_launch *l);
 
-/* Whether what this file of the framework's starts trains such a model. */
+/* Whether what this file of the framework's starts trains such a model: of those that are for decoders, decoders whose
+ * layers are attention and a network. */
 bool ft__launches(const ft_framework *f, const char *file, const ft_arch *a);
 
 /* Layers of every place of a pipeline in Megatron-Core's letters, where its own ways to deal do not give them
@@ -42,6 +43,7 @@ const char *ft__cp_comm_type(const ft_parallel *p);
 /* The writers. */
 void ft__launch_megatron(ft_text *out, const ft_launch *l);
 void ft__launch_bridge(ft_text *out, const ft_launch *l);
+void ft__launch_nemo(ft_text *out, const ft_launch *l);
 void ft__launch_torchtitan(ft_text *out, const ft_launch *l);
 void ft__launch_deepspeed(ft_text *out, const ft_launch *l);
 void ft__launch_accelerate(ft_text *out, const ft_launch *l);

@@ -1,8 +1,9 @@
-/* megatron.c: a plan as flags of Megatron-LM (megatron/training/arguments.py of core_r0.15): the layout, the batch, the
- * recomputation, and of the model what its shape says. Data, tokenizer, learning rate and checkpoints are the user's.
- * */
+/* megatron.c: a plan as flags of Megatron-LM (megatron/training/arguments.py of core_r0.16): the layout, the batch, the
+ * recomputation, and of the model what its shape says (megatron_model.c). Data, tokenizer, learning rate and checkpoints
+ * are the user's. */
+#include "report/launch/megatron.h"
+
 #include <inttypes.h>
-#include <string.h>
 
 #include "report/launch/launch.h"
 
@@ -65,7 +66,8 @@ static void batch(ft_text *out, const ft_launch *l)
     whole(out, "seq-length", w->seq);
     whole(out, "max-position-embeddings", w->seq);
     if (w->dtype == FT_FP16) flag(out, "fp16");
-    if (w->dtype == FT_BF16 || w->dtype == FT_FP8) flag(out, "bf16");
+    if (w->dtype == FT_BF16 || w->dtype == FT_FP8 || w->dtype == FT_FP4) flag(out, "bf16");
+    if (w->dtype == FT_FP4) ft__text_add(out, "  --fp4-format e2m1 \\\n");
     if (w->dtype == FT_FP8) ft__text_add(out, "  --fp8-format hybrid \\\n");
     ft_recompute recompute = l->plan->layout.recompute;
     if (recompute == FT_RECOMPUTE_SELECTIVE) ft__text_add(out, "  --recompute-granularity selective \\\n");
@@ -86,53 +88,21 @@ static void offload(ft_text *out, const ft_launch *l)
         whole(out, "cpu-offloading-num-layers", ft__offloaded_layers(l));
 }
 
-static void model(ft_text *out, const ft_launch *l)
-{
-    const ft_arch *a = l->search->request.arch;
-    whole(out, "num-layers", a->layers);
-    whole(out, "hidden-size", a->hidden);
-    whole(out, "ffn-hidden-size", a->ffn);
-    whole(out, "num-attention-heads", a->heads);
-    if (a->kv_heads > 0 && a->kv_heads < a->heads) {
-        flag(out, "group-query-attention");
-        whole(out, "num-query-groups", a->kv_heads);
-    }
-    if (a->kv_lora > 0) {
-        flag(out, "multi-latent-attention");
-        if (a->q_lora > 0) whole(out, "q-lora-rank", a->q_lora);
-        whole(out, "kv-lora-rank", a->kv_lora);
-        whole(out, "qk-head-dim", a->nope_dim);
-        whole(out, "qk-pos-emb-head-dim", a->rope_dim);
-        whole(out, "v-head-dim", a->v_dim);
-    }
-    if (a->qk_norm == FT_QK_NORM_HEAD || a->kv_lora > 0) flag(out, "qk-layernorm");
-    if (a->kv_lora == 0 && a->head_dim > 0 && a->heads > 0 && a->head_dim * a->heads != a->hidden)
-        whole(out, "kv-channels", a->head_dim);
-    if (a->position == FT_ROTARY) ft__text_add(out, "  --position-embedding-type rope \\\n");
-    if (a->norm == FT_RMSNORM || a->norm == FT_RMSNORM_WIDE) ft__text_add(out, "  --normalization RMSNorm \\\n");
-    if (a->gated && a->activation && !strcmp(a->activation, "silu")) flag(out, "swiglu");
-    if (!a->mlp_bias && !a->out_bias) flag(out, "disable-bias-linear");
-    if (!a->tied) flag(out, "untie-embeddings-and-output-weights");
-    if (a->experts > 0) {
-        whole(out, "num-experts", a->experts);
-        whole(out, "moe-router-topk", a->topk);
-        if (a->first_dense > 0 && a->first_dense < a->layers)
-            ft__text_addf(out, "  --moe-layer-freq '([0]*%" PRId64 "+[1]*%" PRId64 ")' \\\n", a->first_dense,
-                          a->layers - a->first_dense);
-        if (a->moe_ffn > 0) whole(out, "moe-ffn-hidden-size", a->moe_ffn);
-        if (a->shared_ffn > 0) whole(out, "moe-shared-expert-intermediate-size", a->shared_ffn);
-        ft__text_add(out, "  --moe-token-dispatcher-type alltoall \\\n");
-        flag(out, "moe-grouped-gemm");
-    }
-}
-
 void ft__launch_megatron(ft_text *out, const ft_launch *l)
 {
+    ft_text lacks = {0};
+    const ft_workload *w = &l->search->request.work;
+    if (w->lora_rank > 0) ft__text_add(&lacks, "adapters");
+    if (w->dtype == FT_INT8 || w->dtype == FT_FP64)
+        ft__text_addf(&lacks, "%sits number format", lacks.length ? "; " : "");
+    ft__megatron_lacks(&lacks, l->search->request.arch);
+    if (lacks.length) ft__text_addf(out, "# pretrain_gpt.py has no flags for: %s\n", lacks.at);
+    ft__text_drop(&lacks, out);
     ft__text_add(out, "pretrain_gpt.py \\\n");
     layout(out, l);
     batch(out, l);
     offload(out, l);
-    model(out, l);
+    ft__megatron_model(out, l->search->request.arch, w->mtp);
     ft__text_add(out, "  --transformer-impl transformer_engine \\\n  --attention-backend ");
     ft__text_add(out, ft__flashes(l->search->request.work.attention) ? "flash\n" : "auto\n");
 }

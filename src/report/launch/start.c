@@ -15,20 +15,46 @@ static bool updates_on_host(const ft_launch *l)
            (1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME | 1u << FT_OFFLOAD_PARAMETERS);
 }
 
-static void torchrun(ft_text *out, const ft_launch *l, const char *head)
+/* The first of the framework's own files, whose flags `runs` takes. */
+static void first_file(const ft_framework *f, char name[static 32])
 {
-    ft__text_addf(out, "torchrun --nnodes=%" PRId64 " --nproc-per-node=%" PRId64, l->nodes, l->gpus_per_node);
+    snprintf(name, 32, "%.*s", (int)strcspn(f->files + 1, " "), f->files + 1);
+}
+
+/* What each process runs: the framework's program, or the user's where that trains no such model. */
+static const char *program(const ft_launch *l)
+{
+    const ft_framework *f = l->search->framework;
+    char first[32];
+    first_file(f, first);
+    return ft__launches(f, first, l->search->request.arch) ? f->runs : "$PROGRAM";
+}
+
+/* GPUs of the last node, where there are fewer than on the others: 12 on nodes of eight; else 0. */
+static int64_t rest(const ft_launch *l) { return l->search->asked->gpus % l->gpus_per_node; }
+
+/* Of an uneven job under Slurm every node says by its number how many processes it has. */
+static void torchrun(ft_text *out, const ft_launch *l, const char *head, bool by_number)
+{
+    ft__text_addf(out, "torchrun --nnodes=%" PRId64 " --nproc-per-node=", l->nodes);
+    if (by_number && rest(l))
+        ft__text_addf(out, "$((SLURM_NODEID < %" PRId64 " ? %" PRId64 " : %" PRId64 "))", l->nodes - 1,
+                      l->gpus_per_node, rest(l));
+    else
+        ft__text_addf(out, "%" PRId64, l->gpus_per_node);
     if (l->nodes > 1)
         ft__text_addf(out, " --rdzv-backend=c10d --rdzv-id=plan --rdzv-endpoint=%s:29500", head);
     else
         ft__text_add(out, " --standalone");
-    ft__text_addf(out, " %s\n", l->search->framework->runs);
+    ft__text_addf(out, " %s", program(l));
 }
 
 void ft__launch_torchrun(ft_text *out, const ft_launch *l)
 {
+    if (rest(l)) ft__text_addf(out, "# on the last node --nproc-per-node=%" PRId64 "\n", rest(l));
     if (updates_on_host(l)) ft__text_addf(out, "OMP_NUM_THREADS=$(($(nproc) / %" PRId64 ")) ", l->gpus_per_node);
-    torchrun(out, l, "$HEAD_NODE");
+    torchrun(out, l, "$HEAD_NODE", false);
+    ft__text_add(out, "\n");
 }
 
 /* `NAME="` the flags of the framework's first file `"`, a line each, where what it runs ends in `$NAME`. */
@@ -40,11 +66,13 @@ static void flags_of_its_own(ft_text *out, const ft_launch *l)
     char first[32];
     ft_error ignored;
     ft_text flags = {0};
-    snprintf(first, sizeof first, "%.*s", (int)strcspn(f->files + 1, " "), f->files + 1);
+    first_file(f, first);
     if (!name || !ft__launches(f, first, l->search->request.arch)) return;
     if (ft__launcher_find(first, f, &by, &ignored) != FT_OK) return;
     by->write(&flags, l);
-    const char *at = flags.at ? strchr(flags.at, '\n') : NULL; /* the program's own line is in `runs` */
+    const char *at = flags.at; /* remarks stay in front of the flags; the program's own line is in `runs` */
+    for (; at && *at == '#'; at = strchr(at, '\n') + 1) ft__text_add_n(out, at, strcspn(at, "\n") + 1);
+    at = at ? strchr(at, '\n') : NULL;
     ft__text_addf(out, "%s=\"", name + 1);
     for (; at && *at; at++)
         if (*at != '\\' && *at != '\'' && (*at != ' ' || at[1] != '\\') && (*at != '\n' || at[1]))
@@ -65,8 +93,12 @@ void ft__launch_srun(ft_text *out, const ft_launch *l)
     flags_of_its_own(out, l);
     if (updates_on_host(l))
         ft__text_addf(out, "export OMP_NUM_THREADS=$((SLURM_CPUS_ON_NODE / %" PRId64 "))\n", l->gpus_per_node);
-    ft__text_add(out, "HEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\nsrun ");
-    torchrun(out, l, "$HEAD_NODE");
+    ft__text_add(out, "HEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n");
+    const char *flags = strchr(program(l), '$');
+    if (rest(l)) ft__text_addf(out, "export HEAD_NODE %s\n", flags ? flags + 1 : "");
+    ft__text_add(out, rest(l) ? "srun bash -c '" : "srun ");
+    torchrun(out, l, "$HEAD_NODE", true);
+    ft__text_add(out, rest(l) ? "'\n" : "\n");
 }
 
 void ft__launch_mpirun(ft_text *out, const ft_launch *l)
@@ -74,5 +106,5 @@ void ft__launch_mpirun(ft_text *out, const ft_launch *l)
     ft__text_addf(out, "mpirun -np %" PRId64 " --map-by ppr:%" PRId64 ":node -x MASTER_ADDR -x MASTER_PORT",
                   l->search->asked->gpus, l->gpus_per_node);
     if (updates_on_host(l)) ft__text_addf(out, " -x OMP_NUM_THREADS=$(($(nproc) / %" PRId64 "))", l->gpus_per_node);
-    ft__text_addf(out, " python3 %s\n", l->search->framework->runs);
+    ft__text_addf(out, " python3 %s\n", program(l));
 }

@@ -18,10 +18,16 @@ void ft__launch_torchtitan(ft_text *out, const ft_launch *l)
     const ft_parallel *p = &l->plan->layout.parallel;
     const ft_workload *w = &l->search->request.work;
     int64_t batch = l->plan->layout.batch, micros = l->plan->layout.micros;
+    /* It trains in bf16 with fp32 beside it, in fp32, and with products in fp8. */
+    bool plain = w->dtype == FT_FP32 || w->dtype == FT_TF32;
+    if (w->dtype == FT_FP8) ft__text_add(out, "[model]\nconverters = [\"quantize.linear.float8\"]\n\n");
+    if (!plain && w->dtype != FT_FP8 && w->dtype != FT_BF16)
+        ft__text_addf(out, "# no key of torchtitan's says %s: this trains in bf16\n", ft_dtype_name(w->dtype));
     /* A pipeline takes its micro-batches out of the local batch; without one they are accumulated. */
     ft__text_addf(
         out, "[training]\nlocal_batch_size = %" PRId64 "\nglobal_batch_size = %" PRId64 "\nseq_len = %" PRId64 "\n",
         p->pp > 1 ? batch * micros : batch, l->search->asked->global, w->seq);
+    if (plain) ft__text_add(out, "mixed_precision_param = \"float32\"\n");
     if (l->plan->layout.offload & 1u << FT_OFFLOAD_PARAMETERS) ft__text_add(out, "enable_cpu_offload = true\n");
     ft__text_addf(out,
                   "\n[parallelism]\ndata_parallel_replicate_degree = %" PRId64 "\ndata_parallel_shard_degree = %" PRId64

@@ -1,0 +1,12 @@
+/* A model in Megatron-LM's flags (megatron_model.c). */
+#ifndef FT_REPORT_LAUNCH_MEGATRON_H
+#define FT_REPORT_LAUNCH_MEGATRON_H
+#include "base/text.h"
+#include "model/arch.h"
+
+/* Whether attention is all that mixes tokens: GPTModel has no other layers. */
+bool ft__megatron_attends(const ft_arch *a);
+void ft__megatron_model(ft_text *out, const ft_arch *a, int64_t mtp);
+/* What of the model no flag says, as "capped scores and logits; its activation"; nothing where they say it all. */
+void ft__megatron_lacks(ft_text *out, const ft_arch *a);
+#endif

@@ -1,0 +1,134 @@
+/* nemo.c: a plan as a program of NeMo 2 that takes a pre-training recipe, gives it the layout and starts it by NeMo-Run
+ * (NVIDIA-NeMo/NeMo 2.5: nemo/collections/llm/recipes, nemo/lightning/pytorch/strategies/megatron_strategy.py;
+ * NVIDIA-NeMo/Run, docs/guides/execution.md). Which recipe is its argument; data and checkpoints are the recipe's. */
+#include <inttypes.h>
+
+#include "report/launch/launch.h"
+
+static void whole(ft_text *out, const char *key, int64_t value)
+{
+    ft__text_addf(out, "%s = %" PRId64 "\n", key, value);
+}
+
+static void flag(ft_text *out, const char *key, bool value)
+{
+    ft__text_addf(out, "%s = %s\n", key, value ? "True" : "False");
+}
+
+static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
+{
+    ft_text letters = {0};
+    whole(out, "strategy.tensor_model_parallel_size", p->tp);
+    whole(out, "strategy.pipeline_model_parallel_size", p->pp);
+    ft_dtype dtype = l->search->request.work.dtype;
+    const char *sent = dtype == FT_FP16 ? "float16" : dtype == FT_FP32 || dtype == FT_TF32 ? "float32" : "bfloat16";
+    ft__text_addf(out, "strategy.pipeline_dtype = torch.%s\n", sent);
+    if (p->vpp > 1)
+        whole(out, "strategy.virtual_pipeline_model_parallel_size", p->vpp);
+    else
+        ft__text_add(out, "strategy.virtual_pipeline_model_parallel_size = None\n");
+    ft_deal deal = ft__layout_deal(l->search->model.layers, p->pp * ft__parallel_chunks(p), p->rest);
+    flag(out, "strategy.account_for_embedding_in_pipeline_split", deal == FT_DEAL_ENDS);
+    flag(out, "strategy.account_for_loss_in_pipeline_split", deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS);
+    ft__pipeline_letters(&letters, l);
+    /* what a recipe may have said of its own stages */
+    ft__text_add(out, "strategy.num_layers_in_first_pipeline_stage = None\n"
+                      "strategy.num_layers_in_last_pipeline_stage = None\nstrategy.pipeline_model_parallel_layout = ");
+    if (letters.length)
+        ft__text_addf(out, "\"%s\"\n", letters.at);
+    else
+        ft__text_add(out, "None\n");
+    ft__text_drop(&letters, out);
+    whole(out, "strategy.context_parallel_size", p->cp);
+    if (p->cp > 1) ft__text_addf(out, "model.cp_comm_type = \"%s\"\n", ft__cp_comm_type(p));
+    whole(out, "strategy.expert_model_parallel_size", p->ep);
+    if (p->etp > 0)
+        whole(out, "strategy.expert_tensor_parallel_size", p->etp);
+    else
+        ft__text_add(out, "strategy.expert_tensor_parallel_size = None\n");
+    flag(out, "strategy.sequence_parallel", p->sp);
+    flag(out, "strategy.ddp.overlap_grad_reduce", p->dp * p->cp > 1);
+    flag(out, "strategy.ddp.overlap_param_gather", p->zero >= 1 && p->gather_ahead);
+    flag(out, "recipe.optim.config.use_distributed_optimizer", p->zero >= 1);
+}
+
+static void precision(ft_text *out, ft_dtype dtype)
+{
+    if (dtype == FT_FP32 || dtype == FT_TF32) {
+        ft__text_add(out, "recipe.trainer.plugins = None\n");
+        return;
+    }
+    const char *how = dtype == FT_FP16 ? "fp16_mixed" : dtype == FT_FP8 ? "bf16_with_fp8_mixed" : "bf16_mixed";
+    ft__text_addf(out, "recipe.trainer.plugins = mixed_precision.%s()\n", how);
+}
+
+static void memory(ft_text *out, const ft_launch *l, const ft_layout *p)
+{
+    bool full = p->recompute == FT_RECOMPUTE_FULL;
+    const char *how = full ? "\"full\"" : p->recompute == FT_RECOMPUTE_SELECTIVE ? "\"selective\"" : "None";
+    ft__text_addf(out, "model.recompute_granularity = %s\n", how);
+    ft__text_addf(out, "model.recompute_method = %s\n", full ? "\"uniform\"" : "None");
+    ft__text_addf(out, "model.recompute_num_layers = %s\n", full ? "1" : "None");
+    if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
+        ft__text_add(out, "recipe.optim.config.optimizer_cpu_offload = True\n"
+                          "recipe.optim.config.optimizer_offload_fraction = 1.0\n"
+                          "recipe.optim.config.use_precision_aware_optimizer = True\n"
+                          "recipe.optim.config.overlap_cpu_optimizer_d2h_h2d = True\n");
+    if (!(p->offload & 1u << FT_OFFLOAD_ACTIVATIONS)) return;
+    flag(out, "model.cpu_offloading", true);
+    whole(out, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
+}
+
+/* Nodes that all have as many of the GPUs, as its executors start them: 12 are twice six, not eight and four. */
+static ft_launch even(const ft_launch *l)
+{
+    ft_launch out = *l;
+    int64_t gpus = l->search->asked->gpus;
+    while (gpus % out.gpus_per_node) out.gpus_per_node--;
+    out.nodes = gpus / out.gpus_per_node;
+    return out;
+}
+
+static void executor(ft_text *out, const ft_launch *l)
+{
+    ft__text_add(out, "\nif __name__ == '__main__':\n");
+    if (l->nodes == 1)
+        ft__text_addf(out, "    executor = run.LocalExecutor(ntasks_per_node=%" PRId64 ", launcher=\"torchrun\")\n",
+                      l->gpus_per_node);
+    else
+        ft__text_addf(out,
+                      "    executor = run.SlurmExecutor(\n"
+                      "        account=os.environ[\"SBATCH_ACCOUNT\"],\n"
+                      "        partition=os.environ[\"SBATCH_PARTITION\"],\n"
+                      "        tunnel=run.LocalTunnel(job_dir=os.path.abspath(\"jobs\")),\n"
+                      "        nodes=%" PRId64 ",\n"
+                      "        ntasks_per_node=%" PRId64 ",\n"
+                      "        gpus_per_node=%" PRId64 ",\n"
+                      "    )\n",
+                      l->nodes, l->gpus_per_node, l->gpus_per_node);
+    ft__text_add(out, "    run.run(recipe, executor=executor)\n");
+}
+
+void ft__launch_nemo(ft_text *out, const ft_launch *uneven)
+{
+    const ft_launch evened = even(uneven), *l = &evened;
+    const ft_layout *p = &l->plan->layout;
+    const ft_workload *w = &l->search->request.work;
+    ft__text_add(
+        out, "\"\"\"A pre-training recipe of NeMo with a plan's layout: python3 THIS RECIPE, as in llama3_8b.\"\"\"\n"
+             "import importlib\nimport os\nimport sys\n\nimport nemo_run as run\nimport torch\n"
+             "from nemo.collections.llm.recipes.precision import mixed_precision\n\n");
+    ft__text_addf(out,
+                  "recipe = importlib.import_module(\"nemo.collections.llm.recipes.\" + sys.argv[1]).pretrain_recipe(\n"
+                  "    name=\"plan\", num_nodes=%" PRId64 ", num_gpus_per_node=%" PRId64 "\n)\n",
+                  l->nodes, l->gpus_per_node);
+    ft__text_add(out, "strategy, model = recipe.trainer.strategy, recipe.model.config\n");
+    layout(out, l, &p->parallel);
+    precision(out, w->dtype);
+    memory(out, l, p);
+    whole(out, "model.seq_length", w->seq);
+    whole(out, "recipe.data.seq_length", w->seq);
+    whole(out, "recipe.data.micro_batch_size", p->batch);
+    whole(out, "recipe.data.global_batch_size", l->search->asked->global);
+    executor(out, l);
+}
