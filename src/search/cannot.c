@@ -37,6 +37,15 @@ static int64_t value_of(const ft_layout *l, const degree *d)
 
 static int64_t first_of(const ft_plan_set *set) { return set->count ? set->at[0] : 1; }
 
+/* What a check advises is of its own degree alone: the nearest that works is looked for here. */
+static const char *without_advice(char *rule)
+{
+    char *near = strstr(rule, ", for which"), *last = strstr(rule, "; ");
+    if (near) *near = '\0';
+    if (last && strstr(last, " would")) *last = '\0';
+    return rule;
+}
+
 /* The rule that a layout with this one value, and nothing else cut, breaks, or breaks with the
  * others that were asked for; "" where it breaks none of these. */
 static const char *rule_of(const ft_search *s, const degree *d, int64_t value, ft_error *said)
@@ -44,6 +53,7 @@ static const char *rule_of(const ft_search *s, const degree *d, int64_t value, f
     ft_layout l = {.parallel = s->request.parallel, .batch = 1, .micros = 1};
     l.parallel.tp = l.parallel.pp = l.parallel.cp = l.parallel.vpp = l.parallel.ep = l.parallel.dp = 1;
     *(int64_t *)(void *)((char *)&l + d->of_layout) = value;
+    l.parallel.sp = s->framework->sp_with_tp && l.parallel.tp > 1;
     if (l.parallel.vpp > 1) return "so many chunks divide the layers of no pipeline";
     int64_t ranks = l.parallel.tp * l.parallel.pp * l.parallel.cp;
     if (s->asked->gpus % ranks) return "it does not divide the GPUs";
@@ -52,7 +62,7 @@ static const char *rule_of(const ft_search *s, const degree *d, int64_t value, f
         return "the data ranks, times a micro-batch, do not divide the global batch";
     l.micros = s->asked->global / (l.batch * l.parallel.dp);
     ft_model_request r = ft__plan_request_of(s, &l);
-    if (ft__model_request_check(&r, said) != FT_OK) return said->message;
+    if (ft__model_request_check(&r, said) != FT_OK) return without_advice(said->message);
     if (s->framework->tp_divides_kv_heads && r.arch->kv_heads % l.parallel.tp)
         return "its framework has tensor ranks that divide the key-value heads";
     ranks = first_of(&s->asked->tp) * first_of(&s->asked->pp) * first_of(&s->asked->cp);
