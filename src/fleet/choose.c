@@ -23,7 +23,9 @@ static void pay(const ft_context *ft, const ft_fleet_chosen *out, const ft_fleet
     const ft_choose_request *r = out->asked;
     const ft_way *w = &c->way;
     c->joined = w->prefill.tp ? w->gpus : ft__engine_gpus(&w->layout);
-    ft_price_search search = {.gpu = f->gpu,
+    char rented[sizeof c->gpu];
+    ft__rented_as(ft, f->gpu, asked, rented, sizeof rented);
+    ft_price_search search = {.gpu = rented,
                               .gpus = w->gpus,
                               .node_gpus = f->node_gpus,
                               .joined = c->joined,
@@ -31,7 +33,7 @@ static void pay(const ft_context *ft, const ft_fleet_chosen *out, const ft_fleet
                               .provider_count = r->provider_count,
                               .pricing = r->pricing};
     c->price = ft__price_of(&search);
-    c->own_usd = ft__own_price(ft, r, f->gpu, asked);
+    c->own_usd = ft__own_price(ft, r, rented, asked);
     c->usd_per_hour = c->own_usd >= 0     ? c->own_usd * (double)w->gpus
                       : c->price.cheapest ? ft__offer_per_hour(c->price.cheapest, w->gpus, c->joined)
                                           : 0;

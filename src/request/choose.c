@@ -294,8 +294,11 @@ ft_status ft__choose_serve_request_read(const json_t *object, ft_choose_request 
     bool rate = ft__key_get(object, FT_KEY_ID_RATE);
     if (ft__key_get(object, FT_KEY_ID_CHOOSE_GPUS)) FT_TRY(read_counts(object, out, err));
     FT_TRY(read_terms(object, &said, out, err));
-    FT_TRY(
-        ft__json_number(object, FT_KEY(REQUESTS), rate ? FT_OPTIONAL : FT_REQUIRED, 1, 1e9, &out->requests, "", err));
+    if (!rate && !ft__key_get(object, FT_KEY_ID_REQUESTS))
+        return ft__fail_at(
+            err, FT_E_MISSING, "rate", 0, 0,
+            "\"rate\" is missing: requests per second of a service; or \"requests\", how many a job has");
+    FT_TRY(ft__json_number(object, FT_KEY(REQUESTS), FT_OPTIONAL, 1, 1e9, &out->requests, "", err));
     ft__key_drop(out->base, FT_KEY_ID_REQUESTS);
     if (rate && (out->deadline_days > 0 || out->requests > 0))
         return ft__fail_at(err, FT_E_RANGE, out->requests > 0 ? "requests" : "deadline", 0, 0,

@@ -28,14 +28,16 @@ const ft_offer *ft__choice_offer(const ft_choice *c) { return c->own_usd >= 0 ? 
 static void find_price(const ft_context *ft, const ft_choose_request *r, int64_t node_gpus, const char *asked,
                        ft_choice *c)
 {
-    ft_price_search search = {.gpu = c->gpu,
+    char rented[sizeof c->gpu];
+    ft__rented_as(ft, c->gpu, asked, rented, sizeof rented);
+    ft_price_search search = {.gpu = rented,
                               .gpus = c->gpus,
                               .node_gpus = node_gpus,
                               .providers = r->provider_count ? r->provider : NULL,
                               .provider_count = r->provider_count,
                               .pricing = r->pricing};
     c->price = ft__price_of(&search);
-    c->own_usd = ft__own_price(ft, r, c->gpu, asked);
+    c->own_usd = ft__own_price(ft, r, rented, asked);
     if (c->own_usd >= 0)
         c->usd_per_hour = c->own_usd * (double)c->gpus;
     else if (c->price.cheapest)

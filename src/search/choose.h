@@ -64,6 +64,9 @@ void ft__chosen_free(ft_chosen *c);
 /* The offer whose price a choice is forecast with; NULL: the request's own price, or none. */
 const ft_offer *ft__choice_offer(const ft_choice *c);
 
+/* By which name the GPU is rented: a board that the request holds to fewer watts ("h100_sxm at 500 W") costs what it
+ * costs without. `size`: of `out`. */
+void ft__rented_as(const ft_context *ft, const char *gpu, const char *asked, char *out, size_t size);
 /* Dollars of a GPU-hour that the request says itself, by the GPU's name, by what it was asked for as, or by another of
  * the catalogue's names for it; below 0: it does not (own_price.c). */
 double ft__own_price(const ft_context *ft, const ft_choose_request *r, const char *gpu, const char *asked);

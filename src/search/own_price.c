@@ -1,4 +1,4 @@
-/* own_price.c: what the request itself says a GPU costs.
+/* own_price.c: what the request itself says a GPU costs, and by which name others have its price.
  *
  * A price may name its GPU by any name that the catalogue has for it ("h100" is h100_sxm), or as the request names a
  * GPU of its own. A name that is neither is an error, as it would be for a GPU; a GPU that is no choice is warned
@@ -8,6 +8,15 @@
 #include <string.h>
 
 #include "search/choose.h"
+
+void ft__rented_as(const ft_context *ft, const char *gpu, const char *asked, char *out, size_t size)
+{
+    ft_error ignored;
+    ft_device *device = malloc(sizeof *device); /* some KiB */
+    bool known = device && ft__context_device(ft, asked, device, &ignored) == FT_OK;
+    snprintf(out, size, "%s", known ? device->name : gpu);
+    free(device);
+}
 
 double ft__own_price(const ft_context *ft, const ft_choose_request *r, const char *gpu, const char *asked)
 {
