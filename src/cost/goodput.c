@@ -38,23 +38,32 @@ double ft__useful_share(double interval_s, double save_s, double restart_s, doub
     return interval_s / (exp(restart_s / mtbf_s) * mtbf_s * expm1((interval_s + save_s) / mtbf_s));
 }
 
-static double share_at(const ft_failures *f, double nodes, double rate, double interval_s)
+/* Seconds that a checkpoint takes to be written, or to be read. */
+static double moved_s(const ft_failures *f, double bytes)
 {
-    double mtbf = rate > 0 && nodes > 0 ? day_s / (nodes * rate) : INFINITY;
-    if (!isfinite(mtbf) && !isfinite(interval_s)) return 1;
-    return ft__useful_share(interval_s, f->save_s, f->restart_s, mtbf);
+    return f->storage_gbps > 0 ? bytes / (f->storage_gbps * 1e9) : 0;
 }
 
-ft_goodput ft__goodput(const ft_failures *f, double nodes)
+static double share_at(const ft_failures *f, double nodes, double rate, const ft_goodput *g)
+{
+    double interval_s = g->interval_s, restart_s = f->restart_s + moved_s(f, g->checkpoint_bytes);
+    double mtbf = rate > 0 && nodes > 0 ? day_s / (nodes * rate) : INFINITY;
+    if (!isfinite(mtbf) && !isfinite(interval_s)) return 1;
+    return ft__useful_share(interval_s, f->save_s, restart_s, mtbf);
+}
+
+ft_goodput ft__goodput(const ft_failures *f, double nodes, double checkpoint_bytes)
 {
     ft_goodput g = {.mtbf_s = INFINITY, .interval_s = INFINITY, .useful = 1, .low = 1, .high = 1};
+    g.checkpoint_bytes = checkpoint_bytes;
     if (f->per_node_day > 0 && nodes > 0) g.mtbf_s = day_s / (nodes * f->per_node_day);
     g.interval_s = f->interval_s > 0 ? f->interval_s : ft__daly_interval(f->save_s, g.mtbf_s);
     if (isfinite(g.mtbf_s) && !isfinite(g.interval_s)) g.interval_s = 1; /* saving costs nothing: all the time */
-    g.useful = share_at(f, nodes, f->per_node_day, g.interval_s);
+    g.interval_s = fmax(g.interval_s, moved_s(f, checkpoint_bytes));
+    g.useful = share_at(f, nodes, f->per_node_day, &g);
     /* Who saves that often cannot know that failures come more or less often. */
-    g.low = share_at(f, nodes, f->high, g.interval_s);
-    g.high = share_at(f, nodes, f->low, g.interval_s);
+    g.low = share_at(f, nodes, f->high, &g);
+    g.high = share_at(f, nodes, f->low, &g);
     return g;
 }
 

@@ -11,7 +11,8 @@ typedef struct ft_failures {
     double per_node_day; /* 0: none ever */
     double low, high;    /* its interval */
     double restart_s, save_s;
-    double interval_s; /* of work between saves; 0: what Daly says */
+    double interval_s;   /* of work between saves; 0: what Daly says */
+    double storage_gbps; /* GB/s that a checkpoint is written and read with, by all nodes together; 0: enough */
 } ft_failures;
 
 /* What clusters report (data/constants/cost/failures.json), and nothing at all. */
@@ -23,6 +24,7 @@ typedef struct ft_goodput {
     double interval_s; /* work between saves */
     double useful;     /* share of the time that work takes of the whole */
     double low, high;  /* of it, over the interval of the rate */
+    double checkpoint_bytes;
 } ft_goodput;
 
 /* Seconds of work between saves that cost `save_s` (Daly 2006, to the third order); as long as the job where nothing
@@ -31,10 +33,11 @@ double ft__daly_interval(double save_s, double mtbf_s);
 /* Share of useful work when every `interval_s` of it is followed by a save (Daly's complete model). */
 double ft__useful_share(double interval_s, double save_s, double restart_s, double mtbf_s);
 
-ft_goodput ft__goodput(const ft_failures *f, double nodes);
+/* Checkpoints are written beside the work: the next begins when the last is written. A restart reads one. */
+ft_goodput ft__goodput(const ft_failures *f, double nodes, double checkpoint_bytes);
 /* Failures to expect in so many seconds. */
 double ft__expected_failures(const ft_goodput *g, double seconds);
 
-/* Bytes of a checkpoint of a model of so many parameters. */
+/* Bytes of a checkpoint of so many trained parameters. */
 double ft__checkpoint_bytes(double parameters);
 #endif

@@ -200,6 +200,7 @@ static ft_status read_failures(const json_t *object, ft_choose_request *r, ft_er
     FT_TRY(ft__said_read(said, section, &each, err));
     if (ft__given(&each, FT_KEY_ID_FAILURE_RATE))
         f->per_node_day = f->low = f->high = ft__real_of(&each, FT_KEY_ID_FAILURE_RATE);
+    if (ft__given(&each, FT_KEY_ID_FAILURE_STORAGE)) f->storage_gbps = ft__real_of(&each, FT_KEY_ID_FAILURE_STORAGE);
     FT_TRY(read_seconds(said, "restart", "failures.restart", 1, &f->restart_s, err));
     FT_TRY(read_seconds(said, "save", "failures.save", 1, &f->save_s, err));
     FT_TRY(read_seconds(said, "interval", "failures.interval", 1, &f->interval_s, err));

@@ -45,5 +45,7 @@
     PLAIN(FAILURE_RATE, "rate", REAL, 0, 1000, NO_WORDS, DEPENDS, "4e-3: failures per node and day")                   \
     PLAIN(FAILURE_RESTART, "restart", ANY, 0, 0, NO_WORDS, DEPENDS, "`\"10min\"`: until it runs again")                \
     PLAIN(FAILURE_SAVE, "save", ANY, 0, 0, NO_WORDS, DEPENDS, "`\"20s\"`: what saving holds it up")                    \
-    PLAIN(FAILURE_INTERVAL, "interval", ANY, 0, 0, NO_WORDS, DEPENDS, "Daly's; a time: work between saves")
+    PLAIN(FAILURE_INTERVAL, "interval", ANY, 0, 0, NO_WORDS, DEPENDS, "Daly's; a time: work between saves")            \
+    PLAIN(FAILURE_STORAGE, "storage_gbps", REAL, 1e-3, 1e6, NO_WORDS, DEPENDS,                                         \
+      "enough; GB/s that all nodes together write a checkpoint with, and read it")
 #endif

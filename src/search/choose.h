@@ -46,7 +46,7 @@ typedef struct ft_choice {
 
 typedef struct ft_chosen {
     const ft_choose_request *asked;
-    double steps, tokens_per_step, parameters;
+    double steps, tokens_per_step;
     ft_status refusal;  /* of the last that was refused */
     bool samples;       /* "tokens" are pictures, or what else the model takes one by one */
     ft_choice *choices; /* by GPU as they were named, then by number */

@@ -211,6 +211,7 @@ static ft_status look_at_model(ft_search *s, ft_bench *bench, ft_error *err)
     FT_TRY(ft__model_graph(s->request.arch, &s->request.work, bench->arena, &whole, err));
     FT_TRY(ft__step_memory(whole, &s->request.work, s->request.device, &memory, err));
     s->capacity = memory.capacity_bytes * (1 - s->asked->margin);
+    s->trained = whole->trained_parameters;
     if (s->model.layers < 8 || !s->model.in_a_row) return FT_OK;
     ft_layout quarters = {.parallel = s->request.parallel, .batch = once.batch, .micros = 1};
     quarters.parallel.pp = 4;

@@ -74,6 +74,7 @@ typedef struct ft_search {
     ft_divisible model;
     double quantile;
     double capacity; /* bytes that a rank may take */
+    double trained;  /* parameters of the whole model */
     bool uniform;    /* every layer is like the others */
     ft_candidate *candidates;
     size_t candidate_count, candidate_room;

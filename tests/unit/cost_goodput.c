@@ -69,12 +69,12 @@ static void large_clusters_are_as_useful_as_published(void **state)
 {
     (void)state;
     ft_failures usual = ft__failures_usual();
-    assert_float_equal(ft__goodput(&usual, 128).useful, 0.98, 0.01);
-    assert_float_equal(ft__goodput(&usual, 2048).useful, 0.9, 0.03);
-    assert_float_equal(ft__goodput(&usual, 12500).useful, 0.6, 0.06);
+    assert_float_equal(ft__goodput(&usual, 128, 0).useful, 0.98, 0.01);
+    assert_float_equal(ft__goodput(&usual, 2048, 0).useful, 0.9, 0.03);
+    assert_float_equal(ft__goodput(&usual, 12500, 0).useful, 0.6, 0.06);
     double before = 1;
     for (double nodes = 1; nodes < 1e5; nodes *= 4) {
-        ft_goodput g = ft__goodput(&usual, nodes);
+        ft_goodput g = ft__goodput(&usual, nodes, 0);
         assert_true(g.useful < before && g.useful > 0 && g.low <= g.useful && g.useful <= g.high);
         before = g.useful;
     }
@@ -85,15 +85,36 @@ static void failures_are_counted(void **state)
 {
     (void)state;
     ft_failures usual = ft__failures_usual(), none = ft__failures_none();
-    ft_goodput g = ft__goodput(&usual, 2048);
+    ft_goodput g = ft__goodput(&usual, 2048, 0);
     assert_float_equal(ft__expected_failures(&g, 54 * 86400.0), 419, 45);
-    g = ft__goodput(&none, 2048);
+    g = ft__goodput(&none, 2048, 0);
     assert_true(g.useful == 1 && ft__expected_failures(&g, 1e9) == 0 && isinf(g.mtbf_s));
     ft_failures free_saves = usual; /* nothing is lost but restarts */
     free_saves.save_s = 0;
-    g = ft__goodput(&free_saves, 128);
+    g = ft__goodput(&free_saves, 128, 0);
     assert_true(g.useful > 0.99 && g.useful < 1);
     assert_float_equal(ft__checkpoint_bytes(70e9), 980e9, 1e9);
+}
+
+/* Storage that a checkpoint keeps busy for longer than Daly would wait sets the pace, and every restart reads it. */
+static void slow_storage_is_waited_for(void **state)
+{
+    (void)state;
+    ft_failures f = ft__failures_usual();
+    double bytes = ft__checkpoint_bytes(405e9);
+    ft_goodput enough = ft__goodput(&f, 2048, bytes);
+    f.storage_gbps = 1000;
+    ft_goodput fast = ft__goodput(&f, 2048, bytes);
+    f.storage_gbps = 1;
+    ft_goodput slow = ft__goodput(&f, 2048, bytes);
+    assert_true(fast.interval_s == enough.interval_s && fast.useful < enough.useful &&
+                fast.useful > 0.995 * enough.useful);
+    assert_float_equal(slow.interval_s, bytes / 1e9, 1);
+    assert_float_equal(slow.useful, ft__useful_share(slow.interval_s, f.save_s, f.restart_s + bytes / 1e9, slow.mtbf_s),
+                       1e-9);
+    assert_true(slow.useful < fast.useful && slow.low < slow.useful && slow.useful < slow.high);
+    f.interval_s = 60; /* cannot be kept */
+    assert_float_equal(ft__goodput(&f, 2048, bytes).interval_s, bytes / 1e9, 1);
 }
 
 int main(void)
@@ -103,6 +124,7 @@ int main(void)
         cmocka_unit_test(dalys_interval_is_the_best),
         cmocka_unit_test(large_clusters_are_as_useful_as_published),
         cmocka_unit_test(failures_are_counted),
+        cmocka_unit_test(slow_storage_is_waited_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,9 @@ static void choice(ft_text *out, const ft_choice *c)
     if (isfinite(c->goodput.mtbf_s)) ft__answer_figure(out, "mtbf_hours", c->goodput.mtbf_s / 3600);
     if (isfinite(c->goodput.interval_s)) ft__answer_figure(out, "save_every_s", c->goodput.interval_s);
     ft__answer_figure(out, "restarts", c->restarts);
+    ft__answer_figure(out, "checkpoint_gb", c->goodput.checkpoint_bytes * 1e-9);
+    if (isfinite(c->goodput.interval_s))
+        ft__answer_figure(out, "least_storage_gbps", c->goodput.checkpoint_bytes * 1e-9 / c->goodput.interval_s);
     ft__json_close(out);
     ft__json_member_flag(out, "front", c->front);
     if (c->knee) ft__json_member_flag(out, "knee", true);

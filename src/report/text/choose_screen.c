@@ -144,7 +144,9 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
         ft__text_empty(&b);
         ft__text_addf(&a, "%.1f %% useful", 100 * c->goodput.useful);
         ft__add_figure(&b, c->restarts, 2);
-        ft__text_add(&b, " restarts to expect; save every ");
+        ft__text_add(&b, " restarts to expect; save ");
+        ft__add_figure(&b, c->goodput.checkpoint_bytes * 1e-9, 3);
+        ft__text_add(&b, " GB every ");
         ft__add_figure(&b, c->goodput.interval_s / 60, 2);
         ft__text_add(&b, " min");
         ft__line(out, style, "goodput", &a, b.at);
