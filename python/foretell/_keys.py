@@ -297,6 +297,11 @@ class ChooseRequest(TypedDict, total=False):
     kwh_price: float
     carbon: float
     today: str
+    deadline_days: float
+    budget_usd: float
+    prices: Any
+    kwh_usd: float
+    carbon_kg_per_kwh: float
 
 
 class ChooseServeRequest(TypedDict, total=False):
@@ -438,6 +443,11 @@ class ChooseServeRequest(TypedDict, total=False):
     carbon: float
     objective: Literal["cost", "time", "energy", "carbon", "knee"]
     today: str
+    deadline_days: float
+    budget_usd: float
+    prices: Any
+    kwh_usd: float
+    carbon_kg_per_kwh: float
 
 
 class InferRequest(TypedDict, total=False):

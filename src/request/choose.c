@@ -149,10 +149,10 @@ static json_t *pairs_of(const char *text)
     return object;
 }
 
-static ft_status read_prices(const json_t *object, ft_choose_request *r, ft_error *err)
+static ft_status read_prices(const json_t *object, ft_key_id key, ft_choose_request *r, ft_error *err)
 {
     const char *gpu;
-    json_t *value, *prices = ft__key_get(object, FT_KEY_ID_OWN_PRICE);
+    json_t *value, *prices = ft__key_get(object, key);
     if (!prices) return FT_OK;
     if (json_is_string(prices)) prices = r->typed[0] = pairs_of(json_string_value(prices));
     if (!json_is_object(prices))
@@ -245,25 +245,42 @@ static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_req
     return FT_OK;
 }
 
+/* Keys with two names: which of them is said. Both at once are an error. */
+static ft_status either(const ft_said *said, ft_key_id id, ft_key_id other, ft_key_id *out, ft_error *err)
+{
+    *out = ft__given(said, other) ? other : id;
+    if (!ft__given(said, id) || !ft__given(said, other)) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, ft__keys[other].key, 0, 0, "\"%s\" and \"%s\" are one key: leave one out",
+                       ft__keys[other].key, ft__keys[id].key);
+}
+
 /* What a choice for training and one for serving have in common. */
 static ft_status read_terms(const json_t *object, const ft_said *said, ft_choose_request *out, ft_error *err)
 {
     double deadline_s = 0;
+    ft_key_id deadline, budget, price, kwh, carbon;
+    FT_TRY(either(said, FT_KEY_ID_DEADLINE, FT_KEY_ID_DEADLINE_DAYS, &deadline, err));
+    FT_TRY(either(said, FT_KEY_ID_CHOOSE_BUDGET, FT_KEY_ID_BUDGET_USD, &budget, err));
+    FT_TRY(either(said, FT_KEY_ID_OWN_PRICE, FT_KEY_ID_OWN_PRICES, &price, err));
+    FT_TRY(either(said, FT_KEY_ID_KWH_PRICE, FT_KEY_ID_KWH_USD, &kwh, err));
+    FT_TRY(either(said, FT_KEY_ID_CARBON, FT_KEY_ID_CARBON_KG, &carbon, err));
     FT_TRY(read_words(object, "gpu", out->gpu, COUNT(out->gpu), &out->gpu_count, err));
     FT_TRY(read_seconds(object, "deadline", "deadline", 86400, &deadline_s, err));
-    out->deadline_days = deadline_s / 86400;
-    if (ft__given(said, FT_KEY_ID_DEADLINE) && !(deadline_s > 0))
-        return ft__fail_at(err, FT_E_RANGE, "deadline", 0, 0, "\"deadline\" must be later than the first step");
-    out->budget_usd = ft__real_of(said, FT_KEY_ID_CHOOSE_BUDGET);
-    if (ft__given(said, FT_KEY_ID_CHOOSE_BUDGET) && !(out->budget_usd > 0))
-        return ft__fail_at(err, FT_E_RANGE, "budget", 0, 0, "\"budget\" must be more than nothing: no GPU is free");
+    out->deadline_days = deadline == FT_KEY_ID_DEADLINE ? deadline_s / 86400 : ft__real_of(said, deadline);
+    if (ft__given(said, deadline) && !(out->deadline_days > 0))
+        return ft__fail_at(err, FT_E_RANGE, ft__keys[deadline].key, 0, 0, "\"%s\" must be later than the first step",
+                           ft__keys[deadline].key);
+    out->budget_usd = ft__real_of(said, budget);
+    if (ft__given(said, budget) && !(out->budget_usd > 0))
+        return ft__fail_at(err, FT_E_RANGE, ft__keys[budget].key, 0, 0,
+                           "\"%s\" must be more than nothing: no GPU is free", ft__keys[budget].key);
     FT_TRY(read_words(object, "provider", out->provider, COUNT(out->provider), &out->provider_count, err));
     for (size_t i = 0; i < out->provider_count; i++) FT_TRY(ft__provider_check(out->provider[i], err));
-    FT_TRY(read_prices(object, out, err));
+    FT_TRY(read_prices(object, price, out, err));
     out->pricing = (ft_pricing)ft__word_of(said, FT_KEY_ID_PRICING);
     out->pue = ft__given(said, FT_KEY_ID_PUE) ? ft__real_of(said, FT_KEY_ID_PUE) : FT_K_CHOOSE_PUE;
-    out->kg_per_kwh = ft__given(said, FT_KEY_ID_CARBON) ? ft__real_of(said, FT_KEY_ID_CARBON) : FT_K_CHOOSE_KG_PER_KWH;
-    if (ft__given(said, FT_KEY_ID_KWH_PRICE)) out->kwh_price = ft__real_of(said, FT_KEY_ID_KWH_PRICE);
+    out->kg_per_kwh = ft__given(said, carbon) ? ft__real_of(said, carbon) : FT_K_CHOOSE_KG_PER_KWH;
+    if (ft__given(said, kwh)) out->kwh_price = ft__real_of(said, kwh);
     out->goal = (ft_choose_goal)ft__word_of(said, FT_KEY_ID_CHOOSE_GOAL);
     return read_today(ft__given(said, FT_KEY_ID_TODAY) ? said->at[FT_KEY_ID_TODAY].text : NULL, out, err);
 }

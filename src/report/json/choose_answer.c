@@ -30,7 +30,7 @@ static void prices(ft_text *out, const ft_choice *c)
     ft__json_close(out);
 }
 
-static void layout(ft_text *out, const ft_layout *l)
+void ft__answer_layout(ft_text *out, const ft_layout *l)
 {
     const ft_parallel *p = &l->parallel;
     ft__json_member_open(out, "parallel");
@@ -63,7 +63,7 @@ static void choice(ft_text *out, const ft_choice *c)
     if (*c->why) ft__json_member_text(out, "why", c->why);
     if (!c->planned) return;
     ft__json_member_whole(out, "nodes", c->nodes);
-    layout(out, &c->layout);
+    ft__answer_layout(out, &c->layout);
     ft__answer_figure(out, "step_ms", c->step_ms);
     ft__answer_figure(out, "mfu", c->mfu);
     span(out, "days", "low_days", "high_days", &c->days);
@@ -113,6 +113,7 @@ void ft__answer_choose(ft_text *out, const json_t *id, const ft_chosen *c)
         ft__json_close(out);
     }
     ft__json_close_list(out);
+    ft__answer_options(out, c);
     ft__answer_lines(out, "warnings", c->warnings.at ? c->warnings.at : "");
     ft__json_close(out);
 }
