@@ -101,6 +101,14 @@ def test_megatron_starts_no_other_model(model: str) -> None:
         assert "$PROGRAM\n" in launch[file] and "pretrain_gpt.py" not in launch[file]
 
 
+def test_adapters() -> None:
+    """Of adapters recipes that fine-tune, with their rank; Megatron-LM's own program has none, and is said to."""
+    keys: dict[str, Any] = {"gpu": GPU, "gpus": 8, "global_batch": 8, "seq": 2048, "lora_rank": 16, "top": 1, "search": {"cp": 1}}
+    launch = foretell.plan("llama-3-8b", emit=["megatron", "bridge", "nemo"], **keys).plans[0]["launch"]
+    assert launch["megatron"].startswith("# pretrain_gpt.py has no flags for: adapters\n") and "  peft.dim=16 \\\n" in launch["bridge"]
+    assert ".finetune_recipe(" in launch["nemo"] and "recipe.peft.dim = 16\n" in launch["nemo"] and "use_distributed" not in launch["nemo"]
+
+
 class Recipe(dict):  # type: ignore[type-arg]
     """Takes whatever a program of NeMo's gives it, by its path."""
 

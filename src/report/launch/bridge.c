@@ -61,6 +61,7 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
         flag(out, "model.cpu_offloading", true);
         whole(out, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
     }
+    if (w->lora_rank > 0) whole(out, "peft.dim", w->lora_rank); /* of a recipe that fine-tunes */
     whole(out, "model.seq_length", w->seq);
     whole(out, "dataset.sequence_length", w->seq);
     whole(out, "train.micro_batch_size", p->batch);

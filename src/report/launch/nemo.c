@@ -1,4 +1,4 @@
-/* nemo.c: a plan as a program of NeMo 2 that takes a pre-training recipe, gives it the layout and starts it by NeMo-Run
+/* nemo.c: a plan as a program of NeMo 2 that takes a recipe (of adapters the one that fine-tunes), gives it the layout and starts it by NeMo-Run
  * (NVIDIA-NeMo/NeMo 2.5: nemo/collections/llm/recipes, nemo/lightning/pytorch/strategies/megatron_strategy.py;
  * NVIDIA-NeMo/Run, docs/guides/execution.md). Which recipe is its argument; data and checkpoints are the recipe's. */
 #include <inttypes.h>
@@ -47,6 +47,7 @@ static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
     else
         ft__text_add(out, "strategy.expert_tensor_parallel_size = None\n");
     flag(out, "strategy.sequence_parallel", p->sp);
+    if (l->search->request.work.lora_rank > 0) return; /* gradients are few: as the recipe has them */
     flag(out, "strategy.ddp.overlap_grad_reduce", p->dp * p->cp > 1);
     flag(out, "strategy.ddp.overlap_param_gather", p->zero >= 1 && p->gather_ahead);
     flag(out, "recipe.optim.config.use_distributed_optimizer", p->zero >= 1);
@@ -114,14 +115,15 @@ void ft__launch_nemo(ft_text *out, const ft_launch *uneven)
     const ft_launch evened = even(uneven), *l = &evened;
     const ft_layout *p = &l->plan->layout;
     const ft_workload *w = &l->search->request.work;
-    ft__text_add(
-        out, "\"\"\"A pre-training recipe of NeMo with a plan's layout: python3 THIS RECIPE, as in llama3_8b.\"\"\"\n"
-             "import importlib\nimport os\nimport sys\n\nimport nemo_run as run\nimport torch\n"
-             "from nemo.collections.llm.recipes.precision import mixed_precision\n\n");
+    ft__text_add(out, "\"\"\"A recipe of NeMo with a plan's layout: python3 THIS RECIPE, as in llama3_8b.\"\"\"\n"
+                      "import importlib\nimport os\nimport sys\n\nimport nemo_run as run\nimport torch\n"
+                      "from nemo.collections.llm.recipes.precision import mixed_precision\n\n");
     ft__text_addf(out,
-                  "recipe = importlib.import_module(\"nemo.collections.llm.recipes.\" + sys.argv[1]).pretrain_recipe(\n"
-                  "    name=\"plan\", num_nodes=%" PRId64 ", num_gpus_per_node=%" PRId64 "\n)\n",
-                  l->nodes, l->gpus_per_node);
+                  "recipe = importlib.import_module(\"nemo.collections.llm.recipes.\" + sys.argv[1]).%s_recipe(\n"
+                  "    name=\"plan\", num_nodes=%" PRId64 ", num_gpus_per_node=%" PRId64 "%s\n)\n",
+                  w->lora_rank > 0 ? "finetune" : "pretrain", l->nodes, l->gpus_per_node,
+                  w->lora_rank > 0 ? ", peft_scheme=\"lora\"" : "");
+    if (w->lora_rank > 0) whole(out, "recipe.peft.dim", w->lora_rank);
     ft__text_add(out, "strategy, model = recipe.trainer.strategy, recipe.model.config\n");
     layout(out, l, &p->parallel);
     precision(out, w->dtype);
