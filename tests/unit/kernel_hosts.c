@@ -93,8 +93,8 @@ static void a_gpu_has_the_host_that_it_was_measured_with(void **state)
     (void)state;
     ft_device h200 = {.name = "h200_sxm"}, other = {.name = "a100_sxm_80gb"};
     const ft_host *vm = ft__host_find("h200_vm"), *typical = ft__host_find("typical");
-    assert_ptr_equal(ft__host_beside(&h200), vm);
-    assert_ptr_equal(ft__host_beside(&other), typical);
+    assert_ptr_equal(ft__host_of_device(&h200), vm);
+    assert_ptr_equal(ft__host_of_device(&other), typical);
     double ratio = typical->python.loop_us / vm->python.loop_us;
     assert_true(ratio > 0.5 && ratio < 1);
     for (int verb = 0; verb < FT_VERB_COUNT; verb++) {
