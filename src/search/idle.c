@@ -47,6 +47,8 @@ ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
     }
     out->idle.count = count;
     const char *nothing = allowed_for_nothing(s);
+    if (ft__plan_asks_in_vain(s))
+        ft__idle_put(&out->idle, FT_KEY_ID_SEARCH, "in part: values that the framework does not have are left out");
     if (nothing) ft__idle_put(&out->idle, FT_KEY_ID_ALLOW, nothing);
     for (size_t i = 0; i < known->count; i++) ft__idle_put(&out->idle, known->at[i].key, known->at[i].why);
     return FT_OK;

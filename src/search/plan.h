@@ -93,6 +93,9 @@ ft_status ft__plan_space(ft_search *s, ft_error *err);
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);
 ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err);
 void ft__plan_bound(const ft_search *s, ft_candidate *c);
+/* Whether the search lists values of ZeRO, schedules or recomputation that the framework does not have beside some that
+ * it has. */
+bool ft__plan_asks_in_vain(const ft_search *s);
 /* Keys of the request that have no effect in any of the candidates' steps (idle.c). */
 ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err);
 /* The request with a candidate's layout. */

@@ -106,7 +106,7 @@ static ft_status add_offloaded(ft_search *s, ft_layout *l, ft_error *err)
 
 static ft_status add_recomputed(ft_search *s, ft_layout *l, ft_error *err)
 {
-    unsigned words = s->asked->recompute ? s->asked->recompute : s->framework->recompute;
+    unsigned has = s->framework->recompute, words = s->asked->recompute ? s->asked->recompute & has : has;
     bool first = true;
     for (int k = 0; k < 3; k++) {
         l->recompute = (ft_recompute)k;
@@ -145,7 +145,7 @@ static ft_status add_experts(ft_search *s, ft_layout *l, ft_error *err)
 static ft_status add_schedules(ft_search *s, ft_layout *l, ft_error *err)
 {
     ft_parallel *p = &l->parallel;
-    unsigned words = s->asked->schedules ? s->asked->schedules : s->framework->schedules;
+    unsigned known = s->framework->schedules, words = s->asked->schedules ? s->asked->schedules & known : known;
     if (p->pp == 1) {
         if (s->asked->vpp.count && !has(&s->asked->vpp, 1)) return FT_OK;
         p->schedule = FT_1F1B;
@@ -187,13 +187,26 @@ static ft_status add_batches(ft_search *s, ft_layout *l, ft_error *err)
     return FT_OK;
 }
 
+static unsigned zero_asked(const ft_search *s)
+{
+    unsigned words = 0;
+    for (size_t i = 0; i < s->asked->zero.count; i++) words |= 1u << s->asked->zero.at[i];
+    return words;
+}
+
+bool ft__plan_asks_in_vain(const ft_search *s)
+{
+    const ft_framework *f = s->framework;
+    return zero_asked(s) & ~f->zero_allowed || s->asked->schedules & ~f->schedules ||
+           s->asked->recompute & ~f->recompute;
+}
+
 static ft_status add_sharding(ft_search *s, ft_layout *l, ft_error *err)
 {
     unsigned words = s->framework->zero;
     ft_parallel *p = &l->parallel;
     if (s->asked->allow_zero3 && s->framework->zero_allowed & 1u << 3) words |= 1u << 3;
-    if (s->asked->zero.count) words = 0;
-    for (size_t i = 0; i < s->asked->zero.count; i++) words |= 1u << s->asked->zero.at[i];
+    if (s->asked->zero.count) words = zero_asked(s) & s->framework->zero_allowed;
     bool alone = p->dp * p->cp < 2; /* nobody to share with */
     for (int zero = 0; zero <= 3; zero++) {
         if (!alone && !(words & 1u << zero)) continue;
@@ -243,17 +256,16 @@ static ft_status check_asked(const ft_search *s, ft_error *err)
         return ft__fail_at(err, FT_E_RANGE, "search", 0, 0, "%s has data ranks alone: %s must be 1", f->title, cut);
     if (s->model.experts == 0 && cuts_by(&r->ep))
         return ft__fail_at(err, FT_E_RANGE, "search.ep", 0, 0, "the model has no experts: \"ep\" must be 1");
-    for (size_t i = 0; i < s->asked->zero.count; i++)
-        if (!(f->zero_allowed & 1u << s->asked->zero.at[i]))
-            return ft__fail_at(err, FT_E_RANGE, "search.zero", 0, 0, "%s has no zero %lld", f->title,
-                               (long long)s->asked->zero.at[i]);
+    if (s->asked->zero.count && !(zero_asked(s) & f->zero_allowed))
+        return ft__fail_at(err, FT_E_RANGE, "search.zero", 0, 0, "%s has no zero %lld", f->title,
+                           (long long)s->asked->zero.at[0]);
     unsigned named = s->request.work.offload;
     bool can = !named;
     for (size_t i = 0; i < f->offload_count; i++) can = can || f->offload[i].what == named;
     if (!can) return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0, "%s does not keep that on the host", f->title);
-    if (s->asked->schedules & ~f->schedules)
+    if (s->asked->schedules && !(s->asked->schedules & f->schedules))
         return ft__fail_at(err, FT_E_RANGE, "search.schedule", 0, 0, "%s has no such schedule", f->title);
-    if (s->asked->recompute & ~f->recompute)
+    if (s->asked->recompute && !(s->asked->recompute & f->recompute))
         return ft__fail_at(err, FT_E_RANGE, "search.recompute", 0, 0, "%s has no such recomputation", f->title);
     return FT_OK;
 }

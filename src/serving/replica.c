@@ -134,7 +134,9 @@ static bool start(ft_replica *r, uint32_t index)
     void *at = r->prompts;
     ft__queue_drop_first(&r->queue);
     r->waiting_tokens -= (double)(l->tokens - l->done);
-    if (l->started_ms < 0) l->started_ms = fmax(r->now_ms, l->arrived_ms);
+    double begins_ms = fmax(r->now_ms, l->arrived_ms);
+    if (l->started_ms < 0 || (l->ready && !l->swapped)) l->queued_ms += begins_ms - l->arrived_ms;
+    if (l->started_ms < 0) l->started_ms = begins_ms;
     l->order = r->order++;
     l->reserved = (double)l->tokens + 1 + padding(r) + r->policy->reserved_output * (double)(l->answer - l->made);
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved += l->reserved;

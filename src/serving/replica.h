@@ -26,6 +26,7 @@ typedef struct ft_policy {
 /* A request under way. */
 typedef struct ft_live {
     double sent_ms, arrived_ms, started_ms, first_ms; /* sent and first as the client sees it; not yet: -1 */
+    double queued_ms;                                 /* in the queues of its engines, before it began in each */
     int32_t prompt, answer;                           /* as sent */
     int32_t tokens, done; /* to compute before it decodes (what was made before it was preempted too); computed */
     int32_t known;        /* of the prompt, in the cache when it first began */

@@ -210,7 +210,7 @@ static bool count(fleet *f, const ft_live *l, double ms)
     if (f->ended <= s->warmup) return true;
     ft__tally_add(&o->ttft, ttft, 1);
     ft__tally_add(&o->e2e, ms - l->sent_ms, 1);
-    ft__tally_add(&o->queue, l->started_ms - l->arrived_ms, 1);
+    ft__tally_add(&o->queue, l->queued_ms, 1);
     if (l->answer > 1) ft__tally_add(&o->tpot, tpot, 1);
     bool good = (s->slo_ttft_ms <= 0 || ttft <= s->slo_ttft_ms) && (s->slo_tpot_ms <= 0 || tpot <= s->slo_tpot_ms) &&
                 (s->slo_e2e_ms <= 0 || ms - l->sent_ms <= s->slo_e2e_ms);

@@ -1,6 +1,8 @@
 /* fleet_answer.c: ways to serve, the best first, with what starts them; then what others lose by. */
 #include "report/json/fleet_answer.h"
 
+#include <string.h>
+
 #include "report/json/choose_answer.h"
 #include "report/json/serve_answer.h"
 #include "report/launch/engines.h"
@@ -143,6 +145,78 @@ static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
     if (c->knee) ft__json_member_flag(out, "knee", true);
 }
 
+/* What an option takes: of a job in all, of a service by the hour and the million tokens. */
+static void point(ft_text *out, const ft_fleet_choice *c)
+{
+    bool paid = c->usd_per_hour > 0 || c->own_usd >= 0, job = c->days > 0;
+    if (job) ft__answer_figure(out, "days", c->days);
+    if (job && paid) ft__answer_figure(out, "dollars", c->usd);
+    if (job && c->kwh > 0) ft__answer_figure(out, "kwh", c->kwh);
+    if (job && c->kwh > 0) ft__answer_figure(out, "kg_co2", c->kg);
+    if (paid) ft__answer_figure(out, "usd_per_hour", c->usd_per_hour);
+    if (paid) ft__answer_figure(out, "usd_per_million_tokens", c->usd_per_million);
+    if (c->kwh_per_million > 0) ft__answer_figure(out, "kwh_per_million_tokens", c->kwh_per_million);
+    if (c->kwh_per_million > 0) ft__answer_figure(out, "kg_co2_per_million_tokens", c->kg_per_million);
+}
+
+/* An option in few words, by the offer that it is paid by. */
+static void option(ft_text *out, const ft_fleet_choice *c)
+{
+    const ft_offer *o = c->price.cheapest;
+    bool lost = c->verdict && strcmp(c->verdict, "chosen") != 0;
+    ft__json_member_text(out, "gpu", c->gpu);
+    if (lost) ft__answer_word(out, "loses_by", c->verdict);
+    if (!c->planned) return;
+    ft__json_member_whole(out, "gpus", c->way.gpus);
+    if (c->own_usd >= 0) {
+        ft__answer_figure(out, "price", c->own_usd);
+    } else if (o) {
+        ft__answer_word(out, "provider", o->provider);
+        ft__answer_word(out, "instance", o->instance);
+        ft__answer_figure(out, "price", o->usd_per_hour / (double)o->gpus);
+        ft__answer_word(out, "price_date", o->date);
+    }
+    ft__json_member_open(out, "plan");
+    way(out, &c->way);
+    ft__json_close(out);
+    point(out, c);
+}
+
+static void on_front(ft_text *out, const ft_fleet_choice *c)
+{
+    ft__json_member_text(out, "gpu", c->gpu);
+    ft__json_member_whole(out, "gpus", c->way.gpus);
+    ft__answer_figure(out, "tpot_ms", c->way.tpot_ms);
+    point(out, c);
+}
+
+/* As of a training job: options, the front of them and its knee; the whole of each stands in `choices`. */
+static void options(ft_text *out, const ft_fleet_chosen *c)
+{
+    ft__json_member_list(out, "options");
+    for (size_t i = 0; i < c->count; i++) {
+        ft__json_open(out);
+        option(out, &c->choices[i]);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+    ft__json_member_list(out, "pareto");
+    for (size_t i = 0; i < c->count; i++) {
+        if (!c->choices[i].front) continue;
+        ft__json_open(out);
+        on_front(out, &c->choices[i]);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+    for (size_t i = 0; i < c->count; i++) {
+        if (!c->choices[i].knee) continue;
+        ft__json_member_open(out, "knee");
+        on_front(out, &c->choices[i]);
+        ft__json_close(out);
+        break;
+    }
+}
+
 void ft__answer_fleet_chosen(ft_text *out, const json_t *id, const ft_fleet_chosen *c)
 {
     ft__answer_begin(out, id);
@@ -165,6 +239,7 @@ void ft__answer_fleet_chosen(ft_text *out, const json_t *id, const ft_fleet_chos
         ft__json_close(out);
     }
     ft__json_close_list(out);
+    options(out, c);
     ft__answer_lines(out, "warnings", c->warnings.at ? c->warnings.at : "");
     ft__json_close(out);
 }
