@@ -110,11 +110,6 @@ static int find_letter(const cli_command *command, char letter, const char *rest
 /* A flag of another program's: "zero-stage" is --zero, "fsdp" --zero 3. Keys of requests are the library's to know. */
 static const char *flag_of(const char *theirs, char room[64])
 {
-    static const struct {
-        const char *theirs, *ours;
-    } others[] = {{"num_gpus", "--gpus"}, {"input_len", "--isl"}, {"output_len", "--osl"}};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(theirs, others[i].theirs)) return others[i].ours;
     for (size_t i = 0; i < ft__foreign_count; i++) {
         const ft_foreign *f = &ft__foreign[i];
         if (strcmp(theirs, f->theirs) != 0 || !ft__keys[f->key].flag) continue;
@@ -127,13 +122,14 @@ static const char *flag_of(const char *theirs, char room[64])
 /* What other software calls it; with `slips`, what is nearly that. */
 static const char *elsewhere(const char *typed, bool slips, char room[64])
 {
-    const char *theirs[64];
+    const char *theirs[192];
     char said[64];
     size_t count = 0;
     snprintf(said, sizeof said, "%s", typed);
     for (char *at = said; *at; at++)
         if (*at == '-') *at = '_';
-    for (size_t i = 0; i < ft__foreign_count && count < 64; i++) theirs[count++] = ft__foreign[i].theirs;
+    for (size_t i = 0; i < ft__foreign_count && count < sizeof theirs / sizeof *theirs; i++)
+        theirs[count++] = ft__foreign[i].theirs;
     const char *meant = slips ? ft__nearest(said, theirs, count) : said;
     return meant ? flag_of(meant, room) : NULL;
 }
@@ -156,6 +152,9 @@ static bool may_be_named(const cli_option *o) { return o->group == CLI_ALIAS || 
 static const char *instead(const cli_command *command, const cli_option *o)
 {
     if (!cli_option_asks(o)) return "";
+    if (!strcmp(o->name, "gpus") && command->bit & (CLI_SERVE | CLI_INFER))
+        return command->bit == CLI_SERVE ? "; here ranks and engines say how many: --tp, --pp, --dp, --replicas"
+                                         : "; here ranks say how many: --tp, --ep, --dp";
     return command->bit == CLI_COMPARE
                ? "; each of its files says its own, as foretell train ... --json > FILE writes them"
            : command->bit == CLI_BATCH ? "; each of its requests says its own"

@@ -180,7 +180,7 @@ static ft_status check_foreign_keys(const json_t *object, const char *op_name, c
         const char *key = json_object_iter_key(it);
         bool mine = false;
         for (size_t i = 0; i < count && !mine; i++) mine = !strcmp(known[i], key);
-        if (mine || !names_a_field(key)) continue;
+        if (mine || (!names_a_field(key) && ft__nearest(key, known, count))) continue;
         char list[240] = "";
         for (size_t i = common, at = 0; i < count && at < sizeof list; i++)
             at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i > common ? ", " : "", known[i]);

@@ -99,7 +99,7 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"parallel\": {\"%s\": ...}",
                                shown, key, layout);
         ft_key_id meant = ft__foreign_key(key);
-        if (meant < FT_KEY_COUNT && ft__keys[meant].section == FT_SECTION_MODEL)
+        if (meant < FT_KEY_COUNT && ft__task_key(task, ft__keys[meant].key) != FT_KEY_COUNT)
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; here it is \"%s\"", shown, key,
                                ft__keys[meant].key);
         if (ft__cluster_key(key))
