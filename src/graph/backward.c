@@ -103,7 +103,7 @@ static ft_ref walk_in(ft_tape *t, ft_ref like)
     ft_tensor g = t->b.g->tensors[like];
     g.role = FT_ACTIVATION;
     g.trained = false;
-    g.strided = g.permuted = false;
+    g.strided = g.permuted = g.across = false;
     g.storage = FT_NONE;
     g.block = t->b.block;
     g.copies = 1;

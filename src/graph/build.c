@@ -261,7 +261,7 @@ ft_ref ft__block_open(ft_build *b, const ft_block_info *at, int64_t repeat, ft_r
     t.storage = FT_NONE;
     t.block = b->block;
     t.role = FT_ACTIVATION;
-    t.strided = t.permuted = false;
+    t.strided = t.permuted = t.across = false;
     /* Beside adapters what enters the first layer is frozen, and what enters the others was made with adapters: their
      * gradients go through the whole layer. */
     if (repeat > 1 && b->lora_rank > 0 && b->training && !b->untracked) t.trained = true;

@@ -14,7 +14,10 @@ ft_ref ft__view(ft_build *b, ft_ref x, int64_t rows, int64_t cols, bool strided)
     const ft_tensor *t = ft__tensor_of(b, x);
     n.transposes = (t->strided && (t->permuted || !t->gaps)) != strided;
     ft_ref out = ft__node_view(b, &n, x, rows, cols, strided);
-    if (out != FT_NONE) b->g->tensors[out].permuted = strided;
+    if (out != FT_NONE) {
+        b->g->tensors[out].permuted = strided;
+        b->g->tensors[out].across = false;
+    }
     ft__emit(b, &n);
     return out;
 }
@@ -30,6 +33,7 @@ ft_ref ft__view_as(ft_build *b, ft_ref x, int64_t rows, int64_t cols, ft_order o
     ft_ref out = ft__node_view(b, &n, x, rows, cols, order != FT_IN_ORDER);
     if (out != FT_NONE) {
         b->g->tensors[out].permuted = permuted;
+        b->g->tensors[out].across = false;
         b->g->tensors[out].gaps = order == FT_GAPS || order == FT_PERMUTED_GAPS;
     }
     ft__emit(b, &n);
@@ -132,8 +136,11 @@ ft_ref ft__across(ft_build *b, ft_at at, ft_ref x)
 
 ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x)
 {
-    const ft_tensor *t = ft__tensor_of(b, x);
-    return t->strided ? ft__copy(b, at, x, t->rows, t->cols) : x;
+    const ft_tensor t = *ft__tensor_of(b, x);
+    if (!t.strided) return x;
+    ft_ref out = ft__copy(b, at, x, t.rows, t.cols);
+    if (t.across) ft__walks_across(b, ft__tensor_numel(&t));
+    return out;
 }
 
 /* More operands than a node has: the rest are joined to the result in place, each by a kernel of its share. */

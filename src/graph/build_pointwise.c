@@ -77,6 +77,20 @@ static bool wants_fp32(const char *op)
     return false;
 }
 
+/* Whether whole operands lie in unlike orders: threads walk in that of one and fetch a sector of memory for each
+ * element of another. */
+static bool lie_apart(const ft_graph *g, const ft_node *n)
+{
+    const ft_tensor *out = &g->tensors[n->out[0]];
+    for (int i = 0; i < n->in_count; i++) {
+        const ft_tensor *t = &g->tensors[n->in[i]];
+        bool whole = ft__tensor_numel(t) == ft__tensor_numel(out) &&
+                     ft__tensor_numel(&g->tensors[t->storage]) >= ft__tensor_numel(t);
+        if (whole && t->across != out->across) return true;
+    }
+    return false;
+}
+
 static ft_ref pointwise(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref with, bool in_place)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -96,10 +110,14 @@ static ft_ref pointwise(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref 
     ft_ref out = in_place ? ft__node_view(b, &n, x, rows, cols, tx.strided)
                           : ft__node_out(b, &n, rows, cols, dtype, ft_dtype_bytes(dtype));
     if (out == FT_NONE) return out;
-    if (!in_place) b->g->tensors[out].strided = b->g->tensors[out].permuted = shape->permuted;
+    if (!in_place) {
+        b->g->tensors[out].strided = b->g->tensors[out].permuted = shape->permuted;
+        b->g->tensors[out].across = shape->permuted && shape->across;
+    }
     n.in_place = in_place;
     n.op = ft__pointwise_kernel(b->g, op, n.in, n.in_count, &b->g->tensors[out]);
     ft__emit(b, &n);
+    if (lie_apart(b->g, &n)) ft__walks_across(b, (double)rows * (double)cols);
     return out;
 }
 
@@ -197,6 +215,7 @@ ft_ref ft__cast(ft_build *b, ft_at at, ft_ref x, ft_dtype to)
     ft_ref out = ft__node_out(b, &n, t->rows, t->cols, to, ft_dtype_bytes(to));
     if (out == FT_NONE) return out;
     b->g->tensors[out].strided = b->g->tensors[out].permuted = b->g->tensors[x].permuted;
+    b->g->tensors[out].across = b->g->tensors[x].permuted && b->g->tensors[x].across;
     n.op = ft__pointwise_kernel(b->g, ft__cast_name(to), n.in, n.in_count, &b->g->tensors[out]);
     n.op.dtype = from; /* a cast is named for where it goes and typed for where it comes from */
     ft__emit(b, &n);

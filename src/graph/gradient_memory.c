@@ -17,6 +17,13 @@ ft_ref ft__zeros(ft_tape *t, ft_at at, ft_ref like)
     return out;
 }
 
+/* A view whose neighbours lie far apart, or do not. */
+static ft_ref lying(ft_tape *t, ft_ref x, bool across)
+{
+    if (x != FT_NONE && t->b.status == FT_OK) T(x)->across = across;
+    return x;
+}
+
 void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g)
 {
     const ft_tensor *x = T(n->in[0]);
@@ -27,10 +34,12 @@ void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g)
         return;
     }
     bool reshapes = T(n->out[0])->cols != cols;
+    bool turned = x->strided && x->permuted; /* brought back into order by a view, and the gradient out of it by one */
+    bool across = T(g)->across != (x->across != T(n->out[0])->across); /* turned back as far as the view turned */
     if (n->transposes) {
         strided = !strided;
-        if (strided && reshapes) { /* heads side by side again: what lies head by head is copied */
-            g = ft__view(&t->b, g, rows, cols, true);
+        if (strided && reshapes && !turned) { /* heads side by side again: what lies head by head is copied */
+            g = lying(t, ft__view(&t->b, g, rows, cols, true), across);
             g = ft__contiguous(&t->b, n->at, g);
             strided = false;
         }
@@ -38,7 +47,7 @@ void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g)
         g = ft__contiguous(&t->b, n->at, g);
         strided = false;
     }
-    ft__tape_give(t, n->in[0], ft__view(&t->b, g, rows, cols, strided));
+    ft__tape_give(t, n->in[0], lying(t, ft__view(&t->b, g, rows, cols, strided), strided && across));
 }
 
 void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g)

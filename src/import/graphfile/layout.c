@@ -152,6 +152,16 @@ static bool as_pixels(const ft_graph_reader *r, const ft_named *n)
     return r->pictures && (n->dim[0] > 1 || r->m->work->batch == 1) && ft__graphfile_channels_last(n);
 }
 
+/* Neighbours of the result lie far apart in x: a sector of memory is fetched for each. Along an axis shorter than a
+ * warp (heads, pixels that are shuffled) the same threads come back to the sector for what lies next in it. */
+static bool lies_across(const ft_named *x)
+{
+    static const int64_t SECTOR = 8, WARP = 32; /* elements: 32 bytes of fp32; threads */
+    int last = x->dims - 1;
+    while (last > 0 && x->dim[last] == 1) last--;
+    return !x->unordered && x->repeats == FT_NONE && x->dims > 1 && x->stride[last] >= SECTOR && x->dim[last] >= WARP;
+}
+
 ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -159,17 +169,10 @@ ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as)
         return ft__view_as(b, x, as->dim[0] * ft__graphfile_span(as, 2, as->dims), as->dim[1], FT_IN_ORDER);
     const ft_tensor *t = ft__tensor_of(b, x);
     bool gaps = as->unordered && t->strided && t->gaps; /* a slice stays one however it is turned */
-    return ft__view_as(b, x, ft__graphfile_rows(as->dims, as->dim), as->dim[as->dims - 1],
-                       gaps ? FT_PERMUTED_GAPS : ft__graphfile_order(as));
-}
-
-/* Neighbours of the result lie far apart in x: a sector of memory is fetched for each. */
-static bool lies_across(const ft_named *x)
-{
-    static const int64_t SECTOR = 8; /* elements: 32 bytes of fp32 */
-    int last = x->dims - 1;
-    while (last > 0 && x->dim[last] == 1) last--;
-    return !x->unordered && x->repeats == FT_NONE && x->dims > 1 && x->stride[last] >= SECTOR;
+    ft_ref out = ft__view_as(b, x, ft__graphfile_rows(as->dims, as->dim), as->dim[as->dims - 1],
+                             gaps ? FT_PERMUTED_GAPS : ft__graphfile_order(as));
+    if (out != FT_NONE) b->g->tensors[out].across = b->g->tensors[out].permuted && lies_across(as);
+    return out;
 }
 
 void ft__graphfile_walks_across(ft_graph_reader *r, double elements)
