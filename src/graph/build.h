@@ -147,7 +147,8 @@ ft_ref ft__transpose(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols
 ft_ref ft__turned(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols);
 /* The same of what lies across: neighbours of the result lie far apart, a sector of memory is fetched for each. */
 ft_ref ft__across(ft_build *b, ft_at at, ft_ref x);
-void ft__walks_across(ft_build *b, double elements); /* the last kernel does so, over so many elements */
+void ft__walks_steps(ft_build *b, int64_t steps, int64_t columns); /* the last kernel sums up columns step by step */
+void ft__walks_across(ft_build *b, double elements);               /* the last kernel does so, over so many elements */
 ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols);
 ft_ref ft__assemble(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
 ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, int64_t cols);        /* more rows */

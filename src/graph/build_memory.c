@@ -126,6 +126,16 @@ void ft__walks_across(ft_build *b, double elements)
     n->blocks = (float)(elements / BLOCK);
 }
 
+void ft__walks_steps(ft_build *b, int64_t steps, int64_t columns)
+{
+    enum { BLOCK = 512 };
+    if (b->status != FT_OK || b->g->node_count < 1) return;
+    ft_node *n = &b->g->nodes[b->g->node_count - 1];
+    n->walk = FT_WALK_SCAN;
+    n->trips = (float)steps;
+    n->blocks = (float)columns / BLOCK;
+}
+
 ft_ref ft__across(ft_build *b, ft_at at, ft_ref x)
 {
     ft_tensor t = *ft__tensor_of(b, x);

@@ -22,6 +22,11 @@ void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g)
     if (n->keeps) ft__node_in(&put, ft__tape_saved(t, n->in[0]));
     put.op = moved(t, "index_put", T(g));
     put.in_place = true;
+    if (T(g)->element_bytes == 2) {
+        put.walk = FT_WALK_ATOMIC;
+        put.trips = 1;
+        put.blocks = (float)(ft__tensor_numel(T(g)) / 512);
+    }
     ft_ref out = ft__node_view(&t->b, &put, all, T(all)->rows, T(all)->cols, false);
     ft__emit(&t->b, &put);
     ft__tape_give(t, n->in[0], out);

@@ -328,6 +328,7 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
     if (!strcmp(op, "cumsum")) { /* the sums from the other end: turned round, summed, turned back */
         g = ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols);
         g = ft__row(&t->b, n->at, "cumsum", g);
+        if (n->walk == FT_WALK_SCAN) ft__walks_steps(&t->b, n->op.u.row.cols, n->op.u.row.rows);
         ft__tape_give(t, n->in[0], ft__copy(&t->b, n->at, g, T(g)->rows, T(g)->cols));
         return;
     }

@@ -84,6 +84,8 @@ typedef enum ft_walk {
     FT_WALK_SAMPLE_CUBIC_CLIPPED_BACKWARD,
     FT_WALK_SAMPLE_VOLUME_BACKWARD,
     FT_WALK_ACROSS, /* copies across the order in which elements lie */
+    FT_WALK_ATOMIC, /* sums into places that an index names, in 16 bits: an atomic for each element */
+    FT_WALK_SCAN,   /* running sums along an axis that is not memory's innermost: a thread per column, step by step */
     FT_WALK_COUNT
 } ft_walk;
 #endif

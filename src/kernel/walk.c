@@ -69,14 +69,20 @@ static const pace paces[FT_WALK_COUNT] = {
     [FT_WALK_SAMPLE_CUBIC_CLIPPED_BACKWARD] = FT_K_WALK_PACE_SAMPLE_CUBIC_CLIPPED_BACKWARD,
     [FT_WALK_SAMPLE_VOLUME_BACKWARD] = FT_K_WALK_PACE_SAMPLE_VOLUME_BACKWARD,
     [FT_WALK_ACROSS] = FT_K_WALK_PACE_ACROSS,
+    [FT_WALK_ATOMIC] = FT_K_WALK_PACE_ATOMIC,
+    [FT_WALK_SCAN] = FT_K_WALK_PACE_SCAN,
 };
-static const pace held_result = FT_K_WALK_PACE_HELD_RESULT, held_gradient = FT_K_WALK_PACE_HELD_GRADIENT;
+static const pace held_result = FT_K_WALK_PACE_HELD_RESULT, held_gradient = FT_K_WALK_PACE_HELD_GRADIENT,
+                  group_moments_held = FT_K_WALK_PACE_GROUP_MOMENTS_HELD;
 
 /* cuDNN's half-precision kernels read a channel once where the block can keep it, one operand going forward and two
- * going back; else they walk over it twice. A trip is 512 elements of two bytes. */
-static const pace *pace_of(const ft_device *device, ft_walk walk, double trips)
+ * going back; else they walk over it twice. Sums of a group norm are of what the kernel before wrote, which the cache
+ * may still have. A trip is 512 elements of two bytes. */
+static const pace *pace_of(const ft_device *device, ft_walk walk, double trips, double blocks)
 {
     double room = FT_K_WALK_HELD_SHARE * device->smem_kib_per_sm * 1024, operand = trips * 512 * 2;
+    double cache = FT_K_WALK_CACHE_SHARE * device->l2_mib * 1024 * 1024;
+    if (walk == FT_WALK_GROUP_MOMENTS && operand * blocks <= cache) return &group_moments_held;
     if (walk == FT_WALK_BOTH_HALF && operand <= room) return &held_result;
     if (walk == FT_WALK_GRADIENT_HALF && 2 * operand <= room) return &held_gradient;
     return &paces[walk];
@@ -85,7 +91,7 @@ static const pace *pace_of(const ft_device *device, ft_walk walk, double trips)
 double ft__walk_ms(const ft_device *device, ft_walk walk, double trips, double blocks)
 {
     if (walk == FT_WALK_NONE || (unsigned)walk >= FT_WALK_COUNT || !(trips > 0)) return 0;
-    const pace *p = pace_of(device, walk, trips);
+    const pace *p = pace_of(device, walk, trips, blocks);
     double rounds = fmax(1, blocks / (p->blocks_per_sm * device->sms));
     return 1e-3 * (p->start_us + p->trip_us * (trips + p->start_trips) * rounds);
 }

@@ -90,6 +90,42 @@ static void measured_batch_norms_by_tiles(void **state)
     assert_true(c.blocks == 256 && c.trips == b.trips); /* eight channels more take a second tile of 32 */
 }
 
+/* Kernels of data/measurements/h200/operators.jsonl and operators_second.jsonl: a group norm's sums over more than the
+ * cache holds, running sums along an outer axis, elements added by atomics, operands in unlike orders. */
+static void measured_walks_of_operators(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    const struct {
+        ft_walk walk;
+        double trips, blocks, us;
+    } rows[] = {
+        {FT_WALK_GROUP_MOMENTS, 4096, 64, 1676.3},
+        {FT_WALK_GROUP_MOMENTS, 16000, 8, 6301.5},
+        {FT_WALK_GROUP_MOMENTS, 49, 2048, 99.9},
+        {FT_WALK_GROUP_MOMENTS, 31.25, 4096, 131.8},
+        {FT_WALK_GROUP_MOMENTS, 2000, 32, 819.9},
+        {FT_WALK_SCAN, 1024, 64, 400.7},
+        {FT_WALK_SCAN, 4096, 8, 1511},
+        {FT_WALK_SCAN, 2048, 8, 740.6},
+        {FT_WALK_SCAN, 256, 192, 127.9},
+        {FT_WALK_ATOMIC, 1, 32768, 85.1},
+        {FT_WALK_ATOMIC, 1, 32768, 83},
+        {FT_WALK_ACROSS, 1, 65536, 222.3},
+        {FT_WALK_ACROSS, 1, 18816, 59.5},
+        {FT_WALK_ACROSS, 1, 4096, 14.8},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        double us = 1e3 * ft__walk_ms(&device, rows[i].walk, rows[i].trips, rows[i].blocks);
+        if (!(us > 0.75 * rows[i].us && us < 1.25 * rows[i].us))
+            fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
+    }
+    /* What the kernel before left in the cache is at hand sooner. */
+    double held = ft__walk_ms(&device, FT_WALK_GROUP_MOMENTS, 2048, 16),
+           fetched = ft__walk_ms(&device, FT_WALK_GROUP_MOMENTS, 2048, 64);
+    assert_true(fetched > 1.3 * held);
+}
+
 /* PyTorch asks cuDNN for fp32, and for fp16 with fp32 weights: never for bf16. */
 static void who_computes(void **state)
 {
@@ -175,6 +211,7 @@ int main(void)
         cmocka_unit_test(long_channels_are_read_again),
         cmocka_unit_test(measured_batch_norms),
         cmocka_unit_test(measured_batch_norms_by_tiles),
+        cmocka_unit_test(measured_walks_of_operators),
         cmocka_unit_test(measured_interpolations),
         cmocka_unit_test(measured_samples),
         cmocka_unit_test(who_computes),

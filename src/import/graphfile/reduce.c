@@ -105,6 +105,7 @@ void ft__read_row(ft_graph_reader *r, ft_at at)
         ft_op *row = &b->g->nodes[b->g->node_count - 1].op;
         row->u.row.cols = x.dim[axis];
         row->u.row.rows = (int64_t)(ft__graphfile_elements(&x) / (double)x.dim[axis]);
+        if (!strcmp(op, "cumsum")) ft__walks_steps(b, x.dim[axis], row->u.row.rows);
     }
     ft__graphfile_result(r, y, x.dims, x.dim);
 }
