@@ -48,6 +48,28 @@ def steps_of_a_solver() -> Made:
 
 
 @works
+def runs_a_part_by_chance() -> Made:
+    def run(self: Any, a: Tensor) -> Tensor:
+        if not self.training or torch.rand(1) > 0.1:
+            a = a + self.l(a)
+        return a
+
+    return module(run, l=nn.Linear(16, 16)), x(4, 16)
+
+
+@works
+def asks_whether_its_own_mask_hides_anything() -> Made:
+    def run(self: Any, a: Tensor) -> Tensor:
+        mask = torch.ones(a.shape[:2], device=a.device)
+        hidden = (1.0 - mask[:, None, None, :]) * torch.finfo(a.dtype).min
+        if bool((hidden > 0).flatten().any().item()):
+            a = a * 2
+        return self.l(a) + torch.div(a.shape[1], 2, rounding_mode="floor")
+
+    return module(run, l=nn.Linear(16, 16)), x(2, 300, 16)
+
+
+@works
 def packed_and_padded_again() -> Made:
     def run(self: Any, a: Tensor, lengths: Tensor) -> Tensor:
         packed = nn.utils.rnn.pack_padded_sequence(a, lengths, batch_first=True)

@@ -18,9 +18,12 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = ["LIMIT", "constant", "followed", "is_known", "on_cpu", "values_mode"]
 
-LIMIT = 1 << 16  # elements of a constant that is followed
+LIMIT = 1 << 16  # elements of a constant that is given
+_FOLLOWED = 1 << 23  # of one that is computed from others: masks of a sequence by itself
 _SOUND = {"isnan": False, "isinf": False, "isfinite": True, "isneginf": False, "isposinf": False}  # what checks are taken to find
-_MADE = ("arange", "linspace", "zeros", "ones", "full", "tensor", "eye")  # of plain numbers alone: known as well
+_LIKELY = 0.5  # what a single random number is taken to be: what is dropped less often than not is kept
+_MADE = ("arange", "linspace")  # of plain numbers alone: known as well
+_FILLED = ("zeros", "ones")  # the same, by a size
 
 
 def is_known(x: torch.Tensor) -> bool:
@@ -50,17 +53,36 @@ def on_cpu(x: torch.Tensor, mode: Any) -> torch.Tensor:
     return torch.nn.Parameter(made, requires_grad=x.requires_grad) if isinstance(x, torch.nn.Parameter) else made
 
 
+def _single(args: Any, kwargs: Any) -> bool:
+    """Whether a size of one element is asked for, on the CPU: a draw that code compares with a probability."""
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], (list, tuple)) else args
+    return all(size == 1 for size in sizes) and str(kwargs.get("device") or "cpu") == "cpu"
+
+
+def _few(args: Any, kwargs: Any) -> bool:
+    """Whether a tensor of one number is made, on the CPU, that is small enough to be followed."""
+    sizes = args[0] if args and isinstance(args[0], (list, tuple)) else [x for x in args if isinstance(x, int)]
+    plain = all(type(size) is int for size in sizes) and "out" not in kwargs
+    return bool(sizes) and plain and math.prod(sizes) <= LIMIT and str(kwargs.get("device") or "cpu") == "cpu"
+
+
 class _Known(TorchFunctionMode):
     """Tensors that code makes of plain numbers, as constants; numbers that nobody knows are taken to be sound."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         numbers = all(isinstance(x, (int, float)) for x in args) and all(not isinstance(x, torch.Tensor) for x in kwargs.values())
-        if getattr(func, "__name__", "") in _MADE[:2] and numbers and str(kwargs.get("device") or "cpu") == "cpu":
+        if getattr(func, "__name__", "") in _MADE and numbers and str(kwargs.get("device") or "cpu") == "cpu":
             with _disable_current_modes():
                 real = func(*args, **kwargs)
             if real.numel() <= LIMIT:
                 return torch.tensor(real.tolist(), dtype=real.dtype)
+        if getattr(func, "__name__", "") in _FILLED and _few(args, kwargs):
+            with _disable_current_modes():
+                real = func(*args, **kwargs)
+            return torch.tensor(real.tolist(), dtype=real.dtype)
+        if getattr(func, "__name__", "") == "rand" and _single(args, kwargs):
+            return torch.tensor(_LIKELY).reshape((1,) * len(args if numbers else args[0]))
         if getattr(func, "__name__", "") in _SOUND and len(args) == 1 and isinstance(args[0], torch.Tensor):
             size = args[0].shape if args[0].numel() <= LIMIT else (1,) * args[0].ndim
             return torch.tensor([_SOUND[func.__name__]] * math.prod(size)).reshape(size)
@@ -77,7 +99,7 @@ def followed() -> Iterator[None]:
     before = [module.CONSTANT_NUMEL_LIMIT for module in modules]
     try:
         for module in modules:
-            module.CONSTANT_NUMEL_LIMIT = LIMIT
+            module.CONSTANT_NUMEL_LIMIT = _FOLLOWED
         with _Known():
             yield
     finally:

@@ -47,9 +47,10 @@ _ONE = {name: name for name in _SAME.split()}
 _ONE |= {"swish": "silu", "exp2": "exp", "negative": "neg", "absolute": "abs", "clip": "clamp", "celu": "elu"}
 _ONE |= {"logsigmoid": "log_sigmoid", "logit": "log", "sgn": "sign", "nan_to_num": "clamp", "isneginf": "isinf"}
 _ONE |= {"atan": "tan", "acos": "cos", "asin": "sin", "cosh": "exp", "sinh": "exp", "erfinv": "erf", "erfc": "erf"}
-_ONE |= {"sinc": "sin", "threshold": "relu", "prelu": "leaky_relu", "rrelu": "leaky_relu", "tanhshrink": "tanh"}
+_ONE |= {"sinc": "sin", "threshold": "relu", "rrelu": "leaky_relu", "tanhshrink": "tanh"}
 # Whose derivative reads their input, so that writing over it costs a copy (derivatives.yaml: others read their result).
 _READS_INPUT = {"silu", "hardswish", "mish", "log_sigmoid", "softplus", "sin", "cos", "square", "abs", "log", "erf"}
+_READS_INPUT |= {"hardtanh", "relu6", "hardsigmoid", "clamp", "clamp_min", "clamp_max", "clip"}
 _ONE |= {"isposinf": "isinf", "hardshrink": "hardtanh", "softshrink": "hardtanh"}
 
 
@@ -69,6 +70,10 @@ _BOOL = {*_COMPARE.values(), "logical_and", "logical_or", "logical_xor", "logica
 def pointwise(low: Lowering, op: str, ins: list[Value], out: Value, in_place: bool = False) -> None:
     """A kernel over elements."""
     ins = [_beside_pairs(low, low.now(x), out) for x in ins]
+    lead = next((x for x in ins if x.shape == out.shape), None)
+    if lead is not None and lead in low.restrided and lead.dense and out.stride != lead.stride:
+        out.stride = lead.stride  # results lie as their first whole operand does
+        low.restrided.add(out)
     keys: dict[str, Any] = {} if op in _BOOL and out.dtype == torch.bool else typed(low, ins, out)
     if in_place:
         keys["in_place"] = True
@@ -145,6 +150,9 @@ def _two(low: Lowering, call: Call) -> None:
         low.alias(call.out, x)  # part of the batch norm's node
         return
     tensors = [t for t in (x, y) if isinstance(t, Value)]
+    if not tensors:  # of two numbers
+        low.emit("fill", [], call.out, {"shape": list(call.out.shape) or [1]})
+        return
     if name == "pow" and isinstance(y, Value) and not isinstance(x, Value):
         tensors, pair, single = [y], "exp", "exp"
     if len(tensors) == 2 and tensors[1].shape == () and tensors[1].role == "constant":
@@ -242,9 +250,18 @@ def _glu(low: Lowering, call: Call) -> None:
     half[axis] //= 2
     parts = [low.value(half, x.dtype, x.stride) for _ in range(2)]
     low.emit("split", [x], parts, {"sizes": [half[axis]] * 2, **({"axis": axis} if axis != len(x.shape) - 1 else {})})
-    gate = low.value(half, x.dtype)
-    pointwise(low, "sigmoid", [parts[1]], gate)
-    pointwise(low, "mul", [parts[0], gate], call.out)
+    pointwise(low, "mul", parts, call.out)  # one kernel, which takes the sigmoid on the way
+
+
+@rule("prelu")
+def _prelu(low: Lowering, call: Call) -> None:
+    """A slope per channel: what a product with it reads, and its gradients."""
+    x, slope = low.now(call.args[0]), low.now(call.args[1])
+    if slope.numel > 1 and len(x.shape) > 2:
+        wide = low.value((slope.numel, *(1,) * (len(x.shape) - 2)), slope.dtype)
+        low.view(slope, wide)
+        slope = wide
+    pointwise(low, "mul", [x, slope], call.out)
 
 
 @rule("copy_")

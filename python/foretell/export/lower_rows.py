@@ -279,15 +279,42 @@ def _adaptive(low: Lowering, call: Call) -> None:
     low.emit("adaptive_avgpool", [x], call.outs[:1], {"shape": list(call.out.shape)})
 
 
+def _shuffled(low: Lowering, call: Call, x: Value) -> None:
+    """Axes are cut, turned and put together again, which copies (PyTorch's ``math_pixel_shuffle``)."""
+    parts, at = int(call.args[1]), len(x.shape) - 3
+    channels, high, wide = x.shape[at:]
+    steps = x.stride[at:]
+    cut: list[tuple[int, int]]  # size, stride
+    if call.op == "pixel_shuffle":
+        inner = channels // parts**2
+        cut = [(inner, steps[0] * parts**2), (parts, steps[0] * parts), (parts, steps[0]), (high, steps[1]), (wide, steps[2])]
+        order = [0, 3, 1, 4, 2]
+    elif call.op == "pixel_unshuffle":
+        cut = [(channels, steps[0]), (high // parts, steps[1] * parts), (parts, steps[1])]
+        cut += [(wide // parts, steps[2] * parts), (parts, steps[2])]
+        order = [0, 2, 4, 1, 3]
+    else:
+        inner = channels // parts
+        cut = [(parts, steps[0] * inner), (inner, steps[0]), (high, steps[1]), (wide, steps[2])]
+        order = [1, 0, 2, 3]
+    before, strides = x.shape[:at], x.stride[:at]
+    axes = [*range(at), *(at + i for i in order)]
+    seen = low.value((*before, *(size for size, _ in cut)), x.dtype, (*strides, *(step for _, step in cut)))
+    low.view(x, seen)
+    turned = low.value([seen.shape[i] for i in axes], x.dtype, [seen.stride[i] for i in axes])
+    low.view(seen, turned, axes)
+    made = low.value(turned.shape, x.dtype)
+    low.emit("contiguous", [turned], made, {"shape": list(made.shape)})
+    low.view(made, call.out)
+
+
 @rule("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_bilinear2d", "upsample_bicubic2d")
 @rule("upsample_linear1d", "upsample_trilinear3d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa")
 @rule("_upsample_nearest_exact2d", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle")
 def _upsample(low: Lowering, call: Call) -> None:
     x = low.now(call.args[0])
     if "shuffle" in call.op:
-        copied = low.value(x.shape, x.dtype)
-        low.emit("copy", [x], copied, {"shape": list(x.shape)})
-        low.view(copied, call.out)
+        _shuffled(low, call, x)
         return
     mode = next((m for m in ("nearest", "linear", "cubic") if m in call.op), None)
     low.emit("upsample", [x], call.out, {"shape": list(call.out.shape), **({"mode": mode} if mode else {})})
@@ -306,7 +333,10 @@ def _pad(low: Lowering, call: Call) -> None:
     x = low.now(call.args[0])
     if x.numel == 0:  # a border of nothing but itself
         low.emit("fill", [], call.out, {"shape": list(call.out.shape) or [1]})
-    elif x.shape == call.out.shape:  # a border of nothing is still a copy
+    elif x.shape == call.out.shape and x.dense and not x.contiguous:
+        call.out.stride = x.stride  # a border of nothing is still a copy, which lies as x does
+        pointwise(low, "addu", [x], call.out)
+    elif x.shape == call.out.shape:
         low.emit("copy", [x], call.out, {"shape": list(call.out.shape) or [1]})
     elif call.out.numel < x.numel:  # negative padding cuts
         low.emit("slice", [x], call.out, {"shape": list(call.out.shape)})

@@ -46,11 +46,13 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def lies_across(x: Value, out: Value) -> bool:
-    """Whether neighbours of `out` lie far apart in x: a sector of memory is fetched for each."""
+    """Whether neighbours of `out` lie far apart in x: a sector of memory is fetched for each. Along an axis shorter than a
+    warp the same threads come back to the sector for what lies next in it."""
     axes = [i for i, size in enumerate(out.shape) if size > 1]
     if not axes or len(x.stride) != len(out.shape) or len(out.stride) != len(out.shape):
         return False
-    return x.stride[min(axes, key=lambda i: out.stride[i])] >= 8  # elements: 32 bytes of fp32
+    inner = min(axes, key=lambda i: out.stride[i])
+    return x.stride[inner] >= 8 and out.shape[inner] >= 32  # elements: 32 bytes of fp32; threads
 
 
 @dataclass(slots=True, eq=False)

@@ -1,0 +1,109 @@
+"""The exporter on operators whose cost is in the order in which tensors lie, and in what autograd keeps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from test_export import forecast, nodes, ops
+
+from foretell.export import export
+
+
+class Runs(nn.Module):
+    """A function behind a convolution, so that a gradient flows to what it is given."""
+
+    def __init__(self, run: Any, width: int = 64, *parts: nn.Module) -> None:
+        super().__init__()
+        self.run, self.first, self.parts = run, nn.Conv2d(width, width, 1), nn.ModuleList(parts)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.run(self.first(x), *self.parts)
+
+
+def picture(*shape: int, last: bool = False) -> torch.Tensor:
+    x = torch.empty(*shape, device="meta")
+    return x.to(memory_format=torch.channels_last) if last else x
+
+
+def busy(graph: Any, phase: str, *kinds: str) -> float:
+    answer = forecast(graph, detail="kernels", task="train")
+    return sum(k["total_ms"] for k in answer["kernels"] if k["phase"] == phase and k["op"] in kinds)
+
+
+@pytest.mark.parametrize("layer", [nn.ReLU6, nn.Hardtanh, nn.Hardsigmoid, nn.SiLU])
+def test_an_activation_in_place_whose_gradient_reads_its_input_copies_it(layer: Any) -> None:
+    def peak(in_place: bool) -> float:
+        model = Runs(lambda x, act: act(x), 64, layer(inplace=in_place)).to("meta")
+        graph = export(model, picture(8, 64, 64, 64), loss=lambda out: out.mean())
+        assert ("addu" in ops(graph)) == in_place
+        return forecast(graph, task="train", batch=8)["memory"]["peak_bytes"]
+
+    assert peak(True) >= peak(False)
+
+
+def test_slopes_per_channel_are_a_product_with_gradients_of_both() -> None:
+    graph = export(Runs(lambda x, act: act(x), 64, nn.PReLU(64)).to("meta"), picture(8, 64, 32, 32), loss=lambda out: out.mean())
+    assert forecast(graph, task="train", batch=8)["parameters"] == 64 * 64 + 64 + 64
+    kinds = [k["op"] for k in forecast(graph, task="train", batch=8, detail="kernels")["kernels"] if k["phase"] == "backward"]
+    assert any(kind.startswith("sum") for kind in kinds)  # of the slope's gradient
+
+
+def test_gated_halves_are_one_kernel() -> None:
+    graph = export(Runs(lambda x: F.glu(x, 1)).to("meta"), picture(8, 64, 32, 32), task="forward")
+    assert ops(graph).count("sigmoid") == 0 and ops(graph).count("mul") == 1
+
+
+@pytest.mark.parametrize("run", [lambda x: F.pixel_shuffle(x, 2), lambda x: F.pixel_unshuffle(x, 2), lambda x: F.channel_shuffle(x, 4)])
+@pytest.mark.parametrize("last", [False, True])
+def test_shuffled_pixels_are_turned_and_copied(run: Any, last: bool) -> None:
+    graph = export(Runs(run).to("meta"), picture(4, 64, 32, 32, last=last), task="forward")
+    assert any(node.get("strided") for node in nodes(graph, "view")) and ops(graph).count("contiguous") == 1
+    assert not any(node.get("across") for node in nodes(graph, "contiguous"))  # neighbours share a sector
+
+
+def test_a_border_of_nothing_lies_as_what_it_is_around() -> None:
+    def run(x: torch.Tensor) -> torch.Tensor:
+        x = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+        return F.pad(x, (0, 0, 0, 0)).permute(0, 2, 3, 1).reshape(-1, 64)
+
+    graph = export(Runs(run).to("meta"), picture(4, 64, 32, 32), task="forward")
+    assert ops(graph).count("contiguous") == 1  # the second permutation finds rows
+
+
+def test_operands_in_unlike_orders_are_fetched_by_the_sector() -> None:
+    def ms(turned: bool) -> float:
+        def run(x: torch.Tensor) -> torch.Tensor:
+            tokens = F.layer_norm(x.flatten(2).transpose(1, 2), (64,))
+            return x.flatten(2).transpose(1, 2) + tokens if turned else tokens + tokens
+
+        graph = export(Runs(run).to("meta"), picture(32, 64, 56, 56), task="forward")
+        answer = forecast(graph, detail="kernels", task="forward", batch=32)
+        return sum(k["ms"] for k in answer["kernels"] if k["op"] == "add")
+
+    assert ms(True) > 1.7 * ms(False)  # 46.7 us on an H200 (data/measurements/h200/operators_second.jsonl)
+
+
+def test_a_view_that_brings_rows_back_into_order_costs_nothing_on_the_way_back() -> None:
+    def run(x: torch.Tensor, deep: nn.Module) -> torch.Tensor:
+        tokens = F.layer_norm(x.flatten(2).transpose(1, 2), (64,))
+        return deep(tokens.transpose(1, 2).view(8, 64, 32, 32)).flatten(2).transpose(1, 2) * 2
+
+    model = Runs(run, 64, nn.Conv2d(64, 64, 3, padding=1, groups=64)).to("meta")
+    graph = export(model, picture(8, 64, 32, 32), loss=lambda out: out.mean())
+    answer = forecast(graph, detail="kernels", task="train", batch=8)
+    copies = [k for k in answer["kernels"] if k["phase"] == "backward" and k["op"] == "copy"]
+    assert sum(k["count"] for k in copies) <= 2  # of the norm's input and of the first convolution's gradient
+
+
+def test_running_sums_along_an_outer_axis_take_their_steps() -> None:
+    def ms(axis: int) -> float:
+        graph = export(Runs(lambda x: x.flatten(2).cumsum(axis)).to("meta"), picture(8, 64, 32, 32), task="forward")
+        answer = forecast(graph, detail="kernels", task="forward", batch=8)
+        return sum(k["ms"] for k in answer["kernels"] if k["op"] == "cumsum")
+
+    assert ms(1) > 0.02  # 64 steps of 0.37 us
