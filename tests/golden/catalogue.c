@@ -188,6 +188,14 @@ static void a_thirteenth_round(void **state)
     blind_round("measurements/h200/architectures_thirteenth.jsonl", (blind_bounds){52, 0.032, 0.042, 0.003, 0, 0.14});
 }
 
+/* The fifteenth: whole checkpoints at their full size. The two apart are an encoder-decoder of short texts and mixtures of
+ * small experts. */
+static void a_fifteenth_round(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/architectures_fifteenth.jsonl", (blind_bounds){51, 0.036, 0.042, 0.002, 2, 0.11});
+}
+
 /* The fourteenth: other sizes of what was measured before, after the thirteenth was mended. */
 static void a_fourteenth_round(void **state)
 {
@@ -247,6 +255,7 @@ int main(void)
                                        cmocka_unit_test(a_twelfth_round),
                                        cmocka_unit_test(a_thirteenth_round),
                                        cmocka_unit_test(a_fourteenth_round),
+                                       cmocka_unit_test(a_fifteenth_round),
                                        cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
