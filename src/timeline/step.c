@@ -192,14 +192,24 @@ double ft__interval_level(double quantile)
 double ft__interval_below(double share) { return fmin(share, FT_K_INTERVAL_BELOW); }
 double ft__interval_least(double ms) { return FT_K_INTERVAL_LEAST * ms; }
 
+/* Whether compiled attention is given a mask, as transformers' is: whether other software would call it causal instead is
+ * not known where no stack is named. */
+static bool masked_for_all_we_know(const ft_graph *g, const ft_workload *work)
+{
+    if (work->stack || work->attention != FT_SDPA || work->execution != FT_RUN_COMPILE) return false;
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].op.kind == FT_OP_ATTENTION && g->nodes[i].manner & FT_MANNER_MASK) return true;
+    return false;
+}
+
 /* What errors of the kernels and of the host do to the step: walk again with each of them at its ends, and with both
  * half-way there (in variance): a step that host and GPU take equally long for gets no faster by one of them alone. */
 static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, double beside,
-                        double host_spread, ft_step *out)
+                        double sooner, double host_spread, ft_step *out)
 {
     double below, above, busy = fmax(out->busy_ms, 1e-9), level = ft__interval_level(quantile);
     spread_sum(errors, &below, &above);
-    double faster = ft__interval_below(hypot(below / busy, beside * level));
+    double faster = ft__interval_below(hypot(below / busy, hypot(beside, sooner) * level));
     pace.gpu_scale = 1 - faster;
     below = out->step_ms - ft__stream_walk(g, &pace).total;
     pace.gpu_scale = 1 + hypot(above / busy, beside * level);
@@ -269,9 +279,11 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     out->host_ms = walked.host;
     out->idle_ms = fmax(walked.total - walked.running, 0);
     bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
+    const double kernels = compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL;
+    const double masks = masked_for_all_we_know(g, &work) ? FT_K_INTERVAL_IN_MASKS : 0;
     const double hosts = ft__host_interval(&t.host); /* and what a model's own Python takes, where nobody timed it */
-    interval_of(g, pace, &errors, quantile, compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL,
-                g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts, out);
+    interval_of(g, pace, &errors, quantile, kernels, masks, g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts,
+                out);
     regime_of(out);
     rates_of(&work, device, out);
     return ft__step_memory_again(g, &work, device, memo, &out->memory, err);
