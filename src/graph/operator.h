@@ -7,6 +7,10 @@
 #include "base/error.h"
 #include "foretell.h"
 
+/* The Triton kernel that came with FlashAttention's first generation, which a stack may mean by it: a library that
+ * graphs can name and requests cannot. */
+enum { FT__LIBRARY_FLASH1_TRITON = FT_LIBRARY_COUNT, FT__LIBRARY_COUNT };
+
 /* Row operators on [rows, cols]: how often an element of the matrix is read and written, and arithmetic per element.
  * `index` numbers them; predictors are fitted per operator and pass. */
 typedef struct ft_row_op {

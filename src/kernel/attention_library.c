@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "device/traits.h"
+#include "graph/operator.h"
 #include "kernel/attention_constants.h"
 #include "kernel/kernel.h"
 
@@ -29,10 +30,10 @@
  * registers. */
 enum { LONG = 16384, WIDEST = 256 };
 
-static const char *const names[FT_LIBRARY_COUNT] = {
+static const char *const names[FT__LIBRARY_COUNT] = {
     [FT_LIBRARY_OPEN] = "sdpa",         [FT_LIBRARY_FLASH] = "flash",   [FT_LIBRARY_FLASH1] = "flash1",
     [FT_LIBRARY_FLASH2] = "flash2",     [FT_LIBRARY_FLASH3] = "flash3", [FT_LIBRARY_CUDNN] = "cudnn",
-    [FT_LIBRARY_XFORMERS] = "xformers", [FT_LIBRARY_TRITON] = "triton"};
+    [FT_LIBRARY_XFORMERS] = "xformers", [FT_LIBRARY_TRITON] = "triton", [FT__LIBRARY_FLASH1_TRITON] = "flash1_triton"};
 
 bool ft__library_longer(const ft_op *op, ft_op *longer)
 {
@@ -61,7 +62,7 @@ bool ft__library_named(const ft_device *device, const ft_op *op)
     if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len <= 1 || ft_dtype_bytes(op->dtype) > 2) return false;
     ft_attention_library library = op->u.attention.library;
     if (library == FT_LIBRARY_OPEN) return op->engine == FT_ENGINE_BARE && row_of(device, library);
-    return library > FT_LIBRARY_OPEN && library < FT_LIBRARY_COUNT;
+    return library > FT_LIBRARY_OPEN && (int)library < FT__LIBRARY_COUNT;
 }
 
 /* A slower kernel on units that are capped: what it takes beyond the multiplications hides behind them. */

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "graph/emit.h"
+#include "graph/operator.h"
 #include "graph/pointwise.h"
 #include "model/parts.h"
 #include "model/relative.h"
@@ -279,6 +280,14 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     return merged(b, y, s);
 }
 
+static ft_attention_library library_of(const ft_maker *m)
+{
+    if (m->engine) return FT_LIBRARY_OPEN;
+    if (m->work->attention == FT_FLASH1 && m->stack->triton_flash1)
+        return (ft_attention_library)FT__LIBRARY_FLASH1_TRITON;
+    return ft__attention_library(m->work->attention);
+}
+
 ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
 {
     enum { WIDEST = 256 };
@@ -298,7 +307,7 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
     ft_attention_shape shape = *a;
     /* The package of that name, in eager models as in Megatron's: published long-context runs on H100 (NeMo, 16k to 1M
      * tokens) go at its rate, 310 TFLOP/s forward and backward. Serving engines have newer kernels. */
-    shape.library = m->engine ? FT_LIBRARY_OPEN : ft__attention_library(m->work->attention);
+    shape.library = library_of(m);
     /* sdpa has no window: beyond it a mask says which keys count, and all of them are computed. */
     if (shape.window > 0 && (m->work->attention == FT_SDPA || shape.window >= shape.kv_len)) {
         shape.masked |= shape.window < shape.kv_len;

@@ -54,6 +54,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(grouped_experts, "tokens are sorted by expert, whose products are grouped")                                  \
     X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                           \
     X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                              \
+    X(triton_flash1, "`flash1` is the Triton kernel that came with the first generation, not the one in CUDA")     \
     X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
     X(repeats_keys, "grouped keys and values are copied for every query head before attention")                    \
     X(own_head, "the head has weights of its own, though the config ties them to the embedding")                   \
@@ -158,6 +159,7 @@ typedef enum ft_stack_role {
     FT_STACK_FOR_WRITTEN_OUT_SHARDED, /* execution fused around attention that is written out, without sp, zero 1 */
     FT_STACK_FOR_WRITTEN_OUT,         /* the same without zero 1 */
     FT_STACK_FOR_FUSED,               /* execution fused */
+    FT_STACK_FOR_FIRST_FLASH,         /* master_weights, and attention is said to be flash1 */
     FT_STACK_FOR_MASTERS,             /* master_weights */
     FT_STACK_FOR_SHARDS,              /* zero 2 or 3 */
     FT_STACK_FOR_REPLICAS,            /* several data ranks */

@@ -154,6 +154,18 @@ static ft_status find_named_stack(const json_t *object, ft_stack_source find_sta
     return FT_OK;
 }
 
+/* FlashAttention's first generation between layers of a framework's own, with fp32 masters: llm-foundry published such
+ * runs, and by that name it has the package's Triton kernel. */
+static void take_for_first_flash(const ft_said *said, ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    bool first = ft__given(said, FT_KEY_ID_ATTENTION) && w->attention == FT_FLASH1 && w->master_weights;
+    if (w->stack || w->task != FT_TRAIN || w->execution == FT_RUN_FUSED || !first) return;
+    w->stack = ft__default_stacks[FT_STACK_FOR_FIRST_FLASH];
+    snprintf(out->remark, sizeof out->remark,
+             "\"flash1\" with fp32 masters: taken for the stack \"%s\"; name another if it was one", w->stack->name);
+}
+
 /* Transformer Engine has no attention that is written out: fused kernels around one, without sequence parallelism, are
  * software of before both. The answer says so, and the request may name another. */
 static void take_for_old(const ft_said *said, ft_model_request *out)
@@ -319,6 +331,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(count_gpus(object, find_device, source, &said, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
     take_for_old(&said, out);
+    take_for_first_flash(&said, out);
     settle_layout(&said, out);
     out->loader = ft__loader_settle(&said);
     out->cluster = ft__key_get(object, FT_KEY_ID_CLUSTER);

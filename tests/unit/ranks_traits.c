@@ -28,6 +28,7 @@ static const turn turns[] = {
     {"fused_scan", "pytorch", "true", "mamba2-1.3b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"own_gelu", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"passes_masks", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
+    {"triton_flash1", "pytorch", "true", "llama-3.2-3b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"no_dropout", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"sums_in_products", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, LAUNCHES, 1},
     {"gradient_stand_ins", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 1, 4, PEAK, -1},
@@ -129,7 +130,9 @@ static double figure_of(const turn *t, bool turned)
     if (!strcmp(t->trait, "waits_for_weights")) r.work.offload = 1u << FT_OFFLOAD_PARAMETERS;
     if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
     r.work.master_weights = own.master_weights;
-    r.work.attention = strstr(t->trait, "softmax") ? FT_EAGER : FT_FLASH;
+    r.work.attention = strstr(t->trait, "softmax")          ? FT_EAGER
+                       : !strcmp(t->trait, "triton_flash1") ? FT_FLASH1
+                                                            : FT_FLASH;
     if (!strcmp(t->trait, "passes_masks")) {
         r.work.attention = FT_SDPA;
         r.work.execution = FT_RUN_COMPILE;
