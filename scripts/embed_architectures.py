@@ -34,6 +34,17 @@ def read(path: pathlib.Path) -> dict:
     return entry
 
 
+def refused(path: pathlib.Path, known: dict[str, int]) -> dict[str, str]:
+    """Types that are refused with a reason (data/refused_types.json)."""
+    said = json.loads(path.read_text())
+    for name, why in said["types"].items():
+        if name in known:
+            sys.exit(f'{path}: "{name}" is refused, and {name} has a file in data/architectures')
+        if not why or why[0].isupper() or why.endswith("."):
+            sys.exit(f'{path}: "{name}": a reason that fits behind a colon is expected')
+    return said["types"]
+
+
 def main() -> None:
     folder, output = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     paths = sorted(folder.glob("*.json"), key=lambda path: path.stem.encode())
@@ -47,6 +58,7 @@ def main() -> None:
         if entry.get("like", entry["types"][0]) not in types:
             sys.exit(f'{path}: no file is the type "{entry["like"]}" that this one is like')
     texts = [json.dumps({key: entry[key] for key in KEPT if key in entry}, separators=(",", ":")) for entry in entries]
+    reasons = refused(folder.parent / "refused_types.json", types)
     source = "".join([
         "/* Made from data/architectures/ by scripts/embed_architectures.py. */\n",
         '#pragma GCC diagnostic ignored "-Woverlength-strings"\n',
@@ -57,6 +69,9 @@ def main() -> None:
         f"const size_t ft__embedded_architecture_type_count = {len(types)};\n",
         "const struct ft__embedded_architecture_type ft__embedded_architecture_types[] = {\n",
         *(f"    {{{literal(name)}, {types[name]}}},\n" for name in sorted(types, key=str.encode)),
+        "    {0, 0},\n};\n\n",
+        "const struct ft__embedded_refused_type ft__embedded_refused_types[] = {\n",
+        *(f"    {{{literal(name)}, {literal(why)}}},\n" for name, why in sorted(reasons.items())),
         "    {0, 0},\n};\n",
     ])
     source = re.sub(r"\\u00([0-7][0-9a-f])", r"\\x\1", source)

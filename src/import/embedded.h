@@ -32,4 +32,10 @@ struct ft__embedded_architecture_type {
 };
 extern const size_t ft__embedded_architecture_type_count;
 extern const struct ft__embedded_architecture_type ft__embedded_architecture_types[];
+
+/* Types that are refused (data/refused_types.json), each with its reason; ended by NULL. */
+struct ft__embedded_refused_type {
+    const char *name, *why;
+};
+extern const struct ft__embedded_refused_type ft__embedded_refused_types[];
 #endif

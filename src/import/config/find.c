@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "import/config/architecture.h"
+#include "import/embedded.h"
 
 size_t ft__config_type_count(void) { return ft__architecture_count(); }
 
@@ -25,10 +26,22 @@ static const char *relative_of(const char *name)
     return ft__nearest(name, all, count);
 }
 
+/* A type that is known and not modelled: why. */
+static ft_status refused(const ft_reading *r, const char *key, const char *name)
+{
+    for (const struct ft__embedded_refused_type *t = ft__embedded_refused_types; t->name; t++)
+        if (!strcmp(name, t->name))
+            return ft__config_fail(r, FT_E_UNSUPPORTED, key,
+                                   "\"%s\" is not modelled: %s; --read-as TYPE (\"read_as\") reads it as another", name,
+                                   t->why);
+    return FT_OK;
+}
+
 static ft_status unknown(const ft_reading *r, const char *key, const char *name)
 {
     const char *relative = relative_of(name);
     int shown = (int)ft__utf8_cut(name, 30);
+    FT_TRY(refused(r, key, name));
     if (!relative)
         return ft__config_fail(
             r, FT_E_NAME, key,
