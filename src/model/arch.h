@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "graph/format.h"
+#include "model/steps.h"
 
 /* Which builder: see model.c. */
 typedef enum ft_design {
@@ -79,6 +80,7 @@ typedef enum ft_mixer {
     FT_MIX_RECURRENT,  /* a gated linear recurrence: recurrent.c */
     FT_MIX_SHARED,     /* mamba2 behind a transformer layer whose weights all such layers share: shared_block.c */
     FT_MIX_RWKV,       /* a mean of earlier tokens with a decay by channel: rwkv.c */
+    FT_MIX_MLSTM,      /* xLSTM's matrix memory: mlstm.c */
     FT_MIX_NONE
 } ft_mixer;
 typedef enum ft_feed {
@@ -105,28 +107,6 @@ typedef enum ft_delta_kind {
     FT_DELTA_CHANNEL /* a decay for each channel, each of q, k, v by itself: kimi_linear */
 } ft_delta_kind;
 
-/* One step between a tower and the language model (projector.c). */
-typedef enum ft_step_kind {
-    FT_STEP_NORM, /* LayerNorm */
-    FT_STEP_RMSNORM,
-    FT_STEP_MERGE,  /* `width` by `width` neighbours side by side */
-    FT_STEP_POOL,   /* their mean */
-    FT_STEP_LINEAR, /* a product into `width` */
-    FT_STEP_ACT,
-    FT_STEP_GLU,     /* the activation of one half times the other */
-    FT_STEP_GATED,   /* gate and up into `width`, down to `into` */
-    FT_STEP_CONV,    /* a filter of 3 x 3 into `width`, every `stride`-th place */
-    FT_STEP_RESAMPLE /* learned queries look at the patches and take their place */
-} ft_step_kind;
-typedef struct ft_project_step {
-    ft_step_kind kind;
-    int64_t width, into; /* of a product: 0: the language model's; -1: as it comes. Of a pool 0: down to tower_tokens */
-    int64_t stride;
-    bool bias;
-    const char *activation;
-} ft_project_step;
-enum { FT_MOST_STEPS = 12 };
-
 /* What layers of one model may differ in. Sizes of 0 are the model's own; a window of -1 is none. */
 typedef struct ft_layer_shape {
     ft_mixer mixer;
@@ -136,6 +116,7 @@ typedef struct ft_layer_shape {
     bool rotated, chunked, sinks, indexed, keys_are_values;
     bool shares_keys; /* keys and values are an earlier layer's: gemma3n, gemma4 */
     bool start_bare;  /* no norm before attention: the first of modernbert, behind the embedding's */
+    bool grams;       /* embeddings of the last few tokens are added to the streams first: qwen4_exp */
     bool sparse_gate; /* of the network's gates the largest alone pass: gemma3n */
 } ft_layer_shape;
 enum { FT_MOST_KINDS = 64, FT_MOST_PLANNED = 512 };
@@ -155,6 +136,8 @@ typedef struct ft_arch {
     int64_t position_rows;  /* of a learned table: opt's has two more than positions; 0: no table */
     int64_t position_extra; /* rows of that table before the first position: bart */
     bool position_table;    /* sinusoids stand in a table of their own that checkpoints count: pegasus */
+    int64_t joined_width;   /* of further tables of each token, which a product joins to its words: roc_bert */
+    int64_t prefix;         /* learned tokens before every sequence: cpmant */
     int64_t embed_width;    /* of the token embedding where it is not `hidden` (opt-350m); else 0 */
     /* what a layer is made of */
     const char *activation;                /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
@@ -171,6 +154,7 @@ typedef struct ft_arch {
     bool norm_weight_fp32; /* the weight is raised to fp32: gemma, helium */
     bool norm_plus_one;    /* and one is added to it: gemma */
     ft_place place;
+    int64_t norm_gate;           /* layers' norms are gated through so narrow a product of themselves: axk2; 0: not */
     bool final_norm, embed_norm; /* embed_norm: bloom, bert */
     bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
     ft_position position;
@@ -189,6 +173,7 @@ typedef struct ft_arch {
     bool relative_keys, relative_queries; /* content looks at places (c2p), places look at content (p2c) */
     bool relative_own;                    /* places have products of their own, not content's */
     bool relative_norm;
+    bool shifted;       /* content looks at sines of distances, and scores are shifted into place: xlnet */
     bool bidirectional; /* a decoder's layers over a whole sequence: modernbert */
     int64_t adapter;    /* behind each layer's network, narrower by so much: xmod; 0: none */
     bool layers_shared; /* one layer's weights serve all: albert */
@@ -223,6 +208,7 @@ typedef struct ft_arch {
     bool gate_soft;                       /* x sigmoid(a x) of the gate, times up + 1: minimax_m3 */
     bool loss_fp32;                       /* the loss copies logits to fp32 */
     bool lm_head, mlm_head, pooler;       /* mlm_head: dense, activation, norm, decoder */
+    int64_t codebooks;                    /* whose words are read and written at once: musicgen; 0 and 1: one */
     int64_t head_width;                   /* of an encoder's head before the vocabulary: electra, rembert; 0: hidden */
     bool logits_offset;                   /* final_logits_bias: bart */
     bool head_dense;                      /* the same before a decoder's head: modernbert-decoder */
@@ -296,8 +282,11 @@ typedef struct ft_arch {
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */
     int64_t index_blocks;                       /* whose keys are blocks of so many tokens: minimax_m3 */
     int64_t index_pool;                         /* whose keys are gated means of so many tokens: glm5_next */
-    int64_t out_groups, out_lora;               /* the last product in groups through a low rank: deepseek_v4 */
-    int64_t streams;         /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
+    int64_t index_mean;                         /* whose keys are plain means of so many tokens: qwen4_exp */
+    int64_t ngram_size, ngram_heads, ngram_vocab, ngram_width, ngram_kernel; /* tables of hashed n-grams (ngrams.c) */
+    int64_t out_groups, out_lora; /* the last product in groups through a low rank: deepseek_v4 */
+    int64_t streams;              /* residual streams that hyper-connections mix: deepseek_v4; 0 and 1: one */
+    int64_t streams_rank;    /* which are normed and gated by channel through so narrow a product: qwen4_exp; 0: not */
     bool streams_mean;       /* which are averaged before the head, not weighed: glm5_next */
     bool streams_apart;      /* which are read and written, but not mixed with each other: hy_v4 */
     int64_t residual_blocks; /* attention over what earlier blocks added: kimi_k3 */
@@ -310,8 +299,10 @@ typedef struct ft_arch {
     int64_t altup;          /* copies of the stream, of which layers read one: gemma3n; at most 4; 0: none */
     int64_t laurel_rank;    /* of the product beside attention there */
     double beside;          /* parameters of parts that run with sound or pictures alone, and lie where they are */
-    bool layer_scalar;      /* a number multiplies the layer's result: gemma4 */
-    int64_t expert_width;   /* of what experts read, where not `hidden`: nemotron_h; 0: hidden */
+    int64_t draft_width;    /* of a target model, whose states are read and made, and whose keys are seen (drafts.c) */
+    int64_t centroids, centroid_topk; /* of so many groups of words a drafter scores the best; 0: it scores all */
+    bool layer_scalar;                /* a number multiplies the layer's result: gemma4 */
+    int64_t expert_width;             /* of what experts read, where not `hidden`: nemotron_h; 0: hidden */
     bool expert_latent_norm;
     bool expert_plain; /* up, activation, down without a gate: nemotron_h */
     bool shared_plain;
@@ -344,6 +335,13 @@ typedef struct ft_arch {
     bool tower_pictures;               /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
     bool tower_keeps;                  /* every layer's result is kept until one of them is chosen: llava */
     bool tower_turned;                 /* queries and keys are turned in fp32 beside a table of positions: step3p7 */
+    bool tower_source; /* pictures are no part of the sequence: layers look at what the tower made (cross.c): blip */
+    int64_t canvas;    /* tokens that are denoised behind the sequence, by the same layers (merged.c) */
+    bool merged;       /* two stacks, the second of whose attention reads both at once (merged.c): t5gemma2 */
+    bool cross;        /* layers have a half that looks at what an encoder made: trocr */
+    int64_t source_tokens; /* of what another model made, which is given: musicgen */
+    int64_t cross_every;  /* before each so many-th layer a gated one looks at what an encoder made: idefics; 0: none */
+    int64_t cross_width;  /* of what they look at; 0: hidden */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
     /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */

@@ -2,6 +2,7 @@
  * head that guesses masked words, classifies, or, as a causal decoder, guesses the next word. */
 #include "graph/emit.h"
 #include "model/latent.h"
+#include "model/mixers.h"
 #include "model/parts.h"
 #include "model/relative.h"
 
@@ -38,6 +39,11 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8);
     int64_t width = a->embed_width > 0 ? a->embed_width : a->hidden;
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, table);
+    if (a->joined_width > 0) { /* its tables lie beside */
+        ft_ref all[2] = {x, ft__activation(b, m->batch * m->q_len, a->joined_width, b->stored)};
+        x = ft__cat(b, FT_AT(EMBED_PROJECT_IN), 2, all, m->batch * m->q_len, width + a->joined_width);
+        x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, width, FT_BIAS, FT_WHOLE);
+    }
     if (a->token_types > 0) {
         ft_ref kinds = ft__input(b, m->batch, m->q_len, 8), types = FT_NONE;
         x = ft__add(b, FT_AT(EMBED_TYPES), x,
@@ -53,6 +59,7 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     if (width != a->hidden) x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, a->hidden, FT_BIAS, FT_WHOLE);
     make_mask(m);
     if (a->disentangled) ft__part_places(m);
+    if (a->shifted) ft__part_distances(m);
     if (a->position == FT_ROTARY) ft__part_rotary_tables(m, a->head_dim); /* roformer */
     ft__part_beside(m);
     if (a->relative_buckets > 0) ft__relative_bias(m, FT_AT(ATTN_BIAS), m->q_len, m->kv_len, true); /* mpnet */
@@ -70,6 +77,7 @@ static ft_ref attention(ft_maker *m, ft_ref x)
     ft_bias bias = a->qkv_bias ? FT_BIAS : FT_NO_BIAS;
     ft_ref q, k, v;
     if (a->disentangled) return ft__part_disentangled(m, x);
+    if (a->shifted) return ft__part_shifted(m, x);
     ft__module(b, 3);
     if (m->stack->fused_projections) {
         int64_t part[3] = {width, width, width};
@@ -136,6 +144,7 @@ ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x)
     y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
     x = ft__add(b, FT_AT(ATTN_RESIDUAL), y, x);
     if (!before) x = ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias);
+    x = ft__part_cross(m, x);
     ft_ref h = before ? ft__part_norm(m, FT_AT(MLP_NORM), x, a->norm, a->norm_bias) : x;
     y = ft__part_mlp(m, h, a->ffn, a->activation, a->gated, a->fused_gate_up, a->mlp_bias ? FT_BIAS : FT_NO_BIAS);
     y = ft__dropout(b, FT_AT(MLP_DROPOUT), y, a->mlp_dropout);
@@ -218,6 +227,7 @@ void ft__make_encoder(ft_maker *m)
         return;
     }
     ft_ref table = FT_NONE;
+    ft__part_source(m);
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &table));
     x = ft__block_open(b, FT_BLOCK(LAYERS), a->layers, x);

@@ -1,6 +1,7 @@
 /* encoder_decoder.c: t5 and switch_transformers: two stacks of pre-norm layers, the second of which also attends to
  * what the first made of the source. */
 #include "graph/emit.h"
+#include "model/mixers.h"
 #include "model/relative.h"
 
 typedef struct stack {
@@ -161,9 +162,11 @@ static void decode(ft_maker *m, ft_ref source, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    if (m->work->task == FT_PREFILL) m->q_len = m->kv_len = 1; /* the word that starts the answer */
-    stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = m->work->seq, .decodes = true};
+    if (m->work->task == FT_PREFILL && !a->tower_source) m->q_len = m->kv_len = 1; /* the word that starts the answer */
+    int64_t source_len = a->tower_source ? m->source_len : m->work->seq;
+    stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = source_len, .decodes = true};
     ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
+    ft__part_beside(m);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = layers(m, &s, x, a->decoder_layers, a->sparse_decoder_layers);
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
@@ -191,6 +194,11 @@ void ft__make_encoder_decoder(ft_maker *m)
     if (decodes && a->decoder_layers < 1) {
         ft__build_fail(b, FT_E_UNSUPPORTED,
                        "%s here is its encoder alone, which has no decode step: ask for \"forward\"", a->model_type);
+        return;
+    }
+    if (a->tower_source) { /* what is read is a picture: pix2struct */
+        ft__part_source(m);
+        decode(m, m->source, &table);
         return;
     }
     if (!decodes) source = encode_with(m, &table);

@@ -50,6 +50,7 @@ ft_hyper ft__part_hyper_collapse(ft_maker *m, ft_ref streams)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_at at = FT_AT(HYPER);
+    if (a->streams_rank > 0) return ft__part_gated_collapse(m, streams, true);
     int parts = a->streams_apart ? 2 : 3;
     int64_t tokens = m->batch * m->q_len, n = a->streams, out = parts == 2 ? 2 * n : (2 + n) * n,
             cols[3] = {n, n, n * n};
@@ -77,6 +78,7 @@ ft_ref ft__part_hyper_expand(ft_maker *m, ft_ref streams, ft_ref y, const ft_hyp
     ft_at at = FT_AT(HYPER);
     int64_t tokens = m->batch * m->q_len, n = a->streams, rows = tokens * n;
     bool apart = a->streams_apart;
+    if (a->streams_rank > 0) return ft__part_gated_expand(m, streams, y, mix);
     ft_ref both[2] = {ft__view(b, mix->post, rows, 1, false), apart ? ft__cast(b, at, y, FT_FP32) : y};
     ft_ref spread = ft__pointwise_over(b, at, "mul", 2, both, rows, a->hidden);
     if (apart) { /* added to the streams as they are, in fp32 */
@@ -96,6 +98,7 @@ ft_ref ft__part_hyper_head(ft_maker *m, ft_ref streams)
     ft_at at = FT_AT(HYPER);
     int64_t tokens = m->batch * m->q_len, n = a->streams;
     ft_reduction over = {"sum", "sum_cols", tokens, a->hidden, n, tokens * a->hidden};
+    if (a->streams_rank > 0) return ft__part_gated_collapse(m, streams, false).collapsed;
     if (a->streams_mean) return ft__reduce_over(b, at, ft__view(b, streams, tokens * n, a->hidden, false), &over);
     ft_ref weight = ft__cast(b, at, ft__parameter(b, "hyper.fn", n, n * a->hidden), FT_FP32);
     ft_ref flat = ft__part_norm_bare(m, at, ft__cast(b, at, streams, FT_FP32));

@@ -34,6 +34,24 @@ static void score_fused(ft_maker *m, ft_ref query, ft_ref key, int64_t keys)
     ft__best(b, FT_AT(ATTN_INDEX), out, tokens, keys, a->index_topk < keys ? a->index_topk : keys, NULL);
 }
 
+/* Keys that are means of several tokens: scores of all heads are summed, and the best blocks' tokens are what is seen.
+ * Plain transformers does it query by query in a loop of Python, of which one kernel stands for all. */
+static void score_means(ft_maker *m, ft_ref scores, int64_t keys)
+{
+    enum { A_QUERY = 35 }; /* launches: what it sees, the keys' mean, norm and turn, its scores, the best of them */
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_at at = FT_AT(ATTN_INDEX);
+    int64_t tokens = m->batch * m->q_len, best = a->index_topk / a->index_mean;
+    ft_reduction heads = {"sum", "sum_cols", tokens, keys, a->index_heads, tokens * keys};
+    scores = ft__reduce_over(b, at, ft__pointwise(b, at, "relu", scores), &heads);
+    ft__best(b, at, scores, tokens, keys, best < keys ? best : keys, NULL);
+    ft__aside(b, at, "copy", FT_NONE, (keys + 1) / 2, a->index_dim, 4, A_QUERY);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].count *= (float)tokens;
+    ft__aside(b, at, "fill", FT_NONE, tokens, m->kv_len, 1, 2);
+    ft__aside(b, at, "where", FT_NONE, tokens, m->kv_len, ft_dtype_bytes(b->stored), 2);
+}
+
 void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights, int64_t keys)
 {
     ft_build *b = &m->b;
@@ -56,6 +74,10 @@ void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights
                                                               FT_FP32);
     ft_ref scores = copied ? ft__matmul(b, at, q32, spread, tokens, heads, keys, dim, "nn")
                            : ft__matmul(b, at, q32, k32, m->batch, m->q_len * heads, keys, dim, "nt");
+    if (a->index_mean > 0) {
+        score_means(m, scores, keys);
+        return;
+    }
     if (weights != FT_NONE) {
         scores = ft__pointwise(b, at, "relu", ft__pointwise(b, at, "mulu", scores));
         weights = ft__pointwise(b, at, "mulu", ft__cast(b, at, weights, FT_FP32));
@@ -102,10 +124,15 @@ int64_t ft__part_indexer(ft_maker *m, ft_ref x, ft_ref q)
     const ft_arch *a = m->arch;
     ft_at at = FT_AT(ATTN_INDEX);
     int64_t tokens = m->batch * m->q_len, dim = a->index_dim, heads = a->index_heads, rows = tokens * heads;
-    bool blocks = a->index_blocks > 0, training = b->training;
+    bool blocks = a->index_blocks > 0 || a->index_mean > 0, training = b->training;
     b->training = false;
     ft_ref query = ft__linear(b, at, q, heads * dim, FT_NO_BIAS, FT_WHOLE);
     ft_ref key = ft__linear(b, at, x, dim, FT_NO_BIAS, FT_WHOLE), weights = FT_NONE;
+    if (a->index_mean > 0) {
+        int64_t means = m->kv_len / a->index_mean > 0 ? m->kv_len / a->index_mean : 1;
+        ft_reduction over = {"mean", "sum_cols", m->batch * means, dim, a->index_mean, m->batch * means * dim};
+        if (m->q_len > 1) key = ft__reduce_over(b, at, key, &over);
+    }
     if (blocks) {
         query = ft__part_norm(m, at, ft__view(b, query, rows, dim, false), a->norm, false);
         key = ft__part_norm(m, at, key, a->norm, false);
@@ -119,6 +146,7 @@ int64_t ft__part_indexer(ft_maker *m, ft_ref x, ft_ref q)
         query = ft__part_rotate(m, at, query, heads, dim, turned);
         key = ft__part_rotate(m, at, key, 1, dim, turned);
     }
+    if (a->index_mean > 0) keys = keys / a->index_mean > 0 ? keys / a->index_mean : 1;
     if (a->index_pool > 1) {
         pooled_keys(m, x, dim);
         keys = (keys + a->index_pool - 1) / a->index_pool;
@@ -126,5 +154,5 @@ int64_t ft__part_indexer(ft_maker *m, ft_ref x, ft_ref q)
     }
     ft__part_index_scores(m, query, remembered(m, key, dim, keys), weights, keys);
     b->training = training;
-    return blocks ? a->index_topk * a->index_blocks : a->index_topk;
+    return a->index_blocks > 0 ? a->index_topk * a->index_blocks : a->index_topk;
 }

@@ -9,6 +9,7 @@ ft_ref ft__part_mamba2(ft_maker *m, ft_ref x);                     /* state_spac
 ft_ref ft__part_mamba(ft_maker *m, ft_ref x);                      /* mamba.c */
 ft_ref ft__part_lightning(ft_maker *m, ft_ref x);                  /* lightning.c */
 ft_ref ft__part_short_conv(ft_maker *m, ft_ref x);                 /* lightning.c */
+ft_ref ft__part_mlstm(ft_maker *m, ft_ref x);                      /* mlstm.c */
 ft_ref ft__part_stream_conv(ft_maker *m, ft_ref x, int64_t width); /* state_space.c */
 /* convolved.c: queries and keys that short convolutions mix, and values that are half the last token's. */
 void ft__part_convolved(ft_maker *m, ft_ref x, ft_ref *q, ft_ref *k, ft_ref *v);
@@ -16,6 +17,7 @@ void ft__part_convolved(ft_maker *m, ft_ref x, ft_ref *q, ft_ref *k, ft_ref *v);
 ft_ref ft__part_stream_open(ft_maker *m, ft_ref x);
 ft_ref ft__part_stream_add(ft_maker *m, ft_at at, ft_ref x, ft_ref y);
 ft_ref ft__part_stream_norm(ft_maker *m, ft_at at, ft_ref x);
+ft_ref ft__part_layer_norm(ft_maker *m, ft_at at, ft_ref x); /* the same before a half of a layer, with its gate */
 /* compressed.c: one key and value for all heads through a window, and a summary of every `compress` tokens before. */
 ft_ref ft__part_compressed_attention(ft_maker *m, ft_ref x, int64_t compress);
 /* indexer.c: scores of every token for every query, of which attention then sees the best. `q`: the latent that queries
@@ -33,6 +35,13 @@ typedef struct ft_hyper {
 ft_hyper ft__part_hyper_collapse(ft_maker *m, ft_ref streams);
 ft_ref ft__part_hyper_expand(ft_maker *m, ft_ref streams, ft_ref y, const ft_hyper *mix);
 ft_ref ft__part_hyper_head(ft_maker *m, ft_ref streams);
+
+/* gated_streams.c: the same where streams are normed, then gated by channel. */
+ft_ref ft__streams_normed(ft_maker *m, ft_at at, ft_ref streams);
+ft_hyper ft__part_gated_collapse(ft_maker *m, ft_ref streams, bool injects);
+ft_ref ft__part_gated_expand(ft_maker *m, ft_ref streams, ft_ref y, const ft_hyper *mix);
+/* ngrams.c: what embeddings of the last few tokens add to the streams. */
+ft_ref ft__part_ngrams(ft_maker *m, ft_ref streams);
 
 /* per_layer.c: an embedding of each layer's own, added behind it. */
 void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
@@ -69,9 +78,29 @@ typedef struct ft_windows {
 } ft_windows;
 ft_ref ft__part_windows(ft_maker *m, ft_ref x, const ft_windows *w);
 
+/* cross.c: runs the encoder of a decoder that looks at pictures; the half of a layer that looks at what it made. */
+void ft__part_source(ft_maker *m);
+ft_ref ft__part_cross(ft_maker *m, ft_ref x);
+ft_ref ft__part_cross_layer(ft_maker *m, ft_ref x); /* a layer of its own, gated: idefics */
+/* merged.c: a stack of layers over the source, before a decoder whose attention reads both. Pictures (`seen`) stand in
+ * the source: FT_NONE is left of them. `table`: the embedding's, which both share. */
+ft_ref ft__part_encode_before(ft_maker *m, ft_ref seen, ft_ref *table);
+/* The same where the layers over the prompt are those that denoise a canvas behind it, and what a canvas adds to its
+ * words of the last step's. */
+ft_ref ft__part_prompt_before(ft_maker *m, ft_ref seen, ft_ref *table);
+ft_ref ft__part_conditioned(ft_maker *m, ft_ref x);
+/* transformer.c: a decoder's layers, all of them. */
+ft_ref ft__part_layers(ft_maker *m, ft_ref x);
+/* drafts.c: a drafter's first product over a target model's states, its last one back to them, and the words of the
+ * groups that look best, scored by rows of `table`. */
+ft_ref ft__part_draft_open(ft_maker *m, ft_ref *table);
+void ft__part_draft_close(ft_maker *m, ft_ref x);
+ft_ref ft__part_draft_words(ft_maker *m, ft_ref x, ft_ref table);
 /* tower.c: a vision tower and its projector before the language model. */
 /* ears.c: the weights of what hears; sound is not asked for, so that they lie where they are. */
 void ft__part_ears(ft_maker *m);
+/* davit.c: the tower of an architecture whose pictures pass `stages`: florence2. */
+ft_ref ft__part_davit(ft_maker *m);
 /* projector.c: the steps between the tower and the language model, where the architecture lists them. */
 ft_ref ft__part_project(ft_maker *m, ft_ref x);
 ft_ref ft__part_tower(ft_maker *m); /* the tokens that pictures became; FT_NONE: there are none */

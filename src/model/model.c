@@ -85,6 +85,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
                   .sin = FT_NONE,
                   .per_layer = FT_NONE,
                   .places = FT_NONE,
+                  .source = FT_NONE,
                   .mask = FT_NONE};
     m.engine = ft__by_engine(w);
     m.b.lora_rank = training ? w->lora_rank : 0;

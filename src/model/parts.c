@@ -234,6 +234,8 @@ ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width)
         x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
         x = ft__part_norm(m, FT_AT(HEAD_NORM), x, a->norm, a->norm_bias);
     }
+    if (a->draft_width > 0) ft__part_draft_close(m, x);
+    if (a->centroids > 0) return ft__part_draft_words(m, x, table);
     if (a->scaled_head) x = ft__pointwise(b, FT_AT(LM_HEAD_SCALE), "mulu", x);
     x = ft__part_head(m, x, shared);
     return further != FT_NONE ? ft__add(b, FT_AT(LOSS), x, further) : x;

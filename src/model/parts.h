@@ -23,7 +23,9 @@ typedef struct ft_maker {
     ft_shared_block shared;
     ft_ref places;        /* a table of relative places: deberta-v2 */
     ft_ref probabilities; /* of the last attention that was written out */
-    ft_ref mask;          /* additive mask; FT_NONE where the implementation passes none */
+    ft_ref source;        /* what an encoder made, of `source_len` tokens a sequence (0: there is none) */
+    int64_t source_len;
+    ft_ref mask; /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
 
 /* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */
@@ -68,6 +70,9 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
 /* A layer of an encoder like bert's (encoder.c), and what stands in for its attention: deberta.c. */
 ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x);
 ft_ref ft__part_disentangled(ft_maker *m, ft_ref x);
+/* shifted.c: attention whose scores by distance are shifted into place, and the sines of distances, once per pass. */
+ft_ref ft__part_shifted(ft_maker *m, ft_ref x);
+void ft__part_distances(ft_maker *m);
 void ft__part_places(ft_maker *m); /* the table that it reads, once per pass */
 
 /* What whisper and bart have: two products with the arch's biases, an activation and a dropout between them. */

@@ -100,3 +100,26 @@ ft_rhythm ft__plan_rhythm(const ft_arch *a)
         }
     return best;
 }
+
+static int64_t common_multiple(int64_t x, int64_t y)
+{
+    int64_t a = x, b = y;
+    while (b) {
+        int64_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return x / a * y;
+}
+
+int64_t ft__plan_period(const ft_arch *a, int64_t layers)
+{
+    enum { MOST = 64 };
+    int64_t each[4] = {a->window > 0 ? a->window_every : 1, a->experts > 0 ? a->moe_every : 1, a->turn_every,
+                       a->cross_every};
+    int64_t period = 1;
+    for (int i = 0; i < 4 && period <= MOST; i++)
+        if (each[i] > 1) period = each[i] <= MOST ? common_multiple(period, each[i]) : MOST + 1;
+    if (period > layers) period = layers > 0 ? layers : 1;
+    return period < MOST ? period : MOST;
+}

@@ -18,4 +18,6 @@ typedef struct ft_rhythm {
     int64_t before, period, times;
 } ft_rhythm;
 ft_rhythm ft__plan_rhythm(const ft_arch *a);
+/* After how many layers a rhythm of windows, experts, turns and looks starts again; more than 64 are not told apart. */
+int64_t ft__plan_period(const ft_arch *a, int64_t layers);
 #endif

@@ -31,3 +31,17 @@ ft_ref ft__part_stream_norm(ft_maker *m, ft_at at, ft_ref x)
     if (a->stream_scaled) x = ft__cast(&m->b, at, x, m->b.stored);
     return ft__part_norm(m, at, x, a->norm, a->norm_bias);
 }
+
+ft_ref ft__part_layer_norm(ft_maker *m, ft_at at, ft_ref x)
+{
+    ft_build *b = &m->b;
+    ft_ref y = ft__part_stream_norm(m, at, x);
+    if (m->arch->norm_gate < 1) return y;
+    int64_t rank = b->lora_rank;
+    b->lora_rank = 0;
+    ft_ref gate = ft__pointwise(b, at, "silu", ft__linear(b, at, y, m->arch->norm_gate, FT_NO_BIAS, FT_WHOLE));
+    gate = ft__cast(b, at, ft__linear(b, at, gate, m->arch->hidden, FT_NO_BIAS, FT_WHOLE), FT_FP32);
+    b->lora_rank = rank;
+    ft__module(b, 3);
+    return ft__cast(b, at, ft__mul(b, at, y, ft__pointwise(b, at, "sigmoid", gate)), b->stored);
+}

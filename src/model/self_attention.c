@@ -170,8 +170,30 @@ static ft_ref by_distance(ft_maker *m, ft_ref x, int64_t extent)
 
 typedef struct projected {
     ft_ref q, k, v, gate;
-    bool own_keys; /* otherwise they are an earlier layer's */
+    ft_ref source_k, source_v; /* of what an encoder made, where attention reads both at once */
+    bool own_keys;             /* otherwise they are an earlier layer's */
 } projected;
+
+/* Keys or values of x, and by the same weights those of what an encoder made: of an earlier step, where that is. */
+static ft_ref of_both(ft_maker *m, ft_at at, ft_ref x, int64_t out, ft_bias bias, ft_ref *of_source)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (a->canvas > 0 && m->source_len > 0) /* the prompt's are there already */
+        *of_source = ft__activation(b, m->batch * m->source_len * a->kv_heads, out / a->kv_heads, b->stored);
+    if (!a->merged || m->source_len < 1) return ft__linear(b, at, x, out, bias, FT_CUT_COLUMNS);
+    ft_ref weight = ft__weight(b, "weight", out, a->hidden), offset = FT_NONE;
+    if (bias == FT_BIAS) offset = ft__parameter(b, "bias", 1, out);
+    int64_t rows = m->batch * m->source_len * a->kv_heads, dim = out / a->kv_heads;
+    bool steps = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
+    ft_ref cache = steps ? ft__cache(b, rows, dim, ft_dtype_bytes(m->work->kv_dtype)) : FT_NONE;
+    if (m->work->task == FT_DECODE)
+        *of_source = ft__view(b, cache, rows, dim, false);
+    else
+        *of_source = ft__view(b, ft__linear_with(b, at, m->source, weight, out, offset, FT_CUT_COLUMNS), rows, dim,
+                              true);
+    return ft__linear_with(b, at, x, weight, out, offset, FT_CUT_COLUMNS);
+}
 
 /* Elements of a query's row: twice as many where its gate is beside it. */
 static int64_t query_width(const ft_arch *a)
@@ -212,10 +234,10 @@ static void project_apart(ft_maker *m, ft_ref x, bool own_values, projected *p)
     if (!a->qk_norm_late) p->q = qk_norm(m, p->q, a->heads);
     if (a->query_scale && !m->stack->fused_softmax) p->q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", p->q);
     if (p->own_keys) {
-        ft_ref raw = ft__linear(b, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, FT_CUT_COLUMNS);
+        ft_ref raw = of_both(m, FT_AT(ATTN_K_PROJ), x, a->kv_heads * dim, key, &p->source_k);
         if (a->stream_convs) raw = ft__part_stream_conv(m, raw, a->kv_heads * dim);
         p->k = a->qk_norm_late ? raw : qk_norm(m, raw, a->kv_heads);
-        p->v = own_values ? ft__linear(b, FT_AT(ATTN_V_PROJ), x, a->kv_heads * v_dim, bias, FT_CUT_COLUMNS) : raw;
+        p->v = own_values ? of_both(m, FT_AT(ATTN_V_PROJ), x, a->kv_heads * v_dim, bias, &p->source_v) : raw;
         if (a->stream_convs) p->v = ft__part_stream_conv(m, p->v, a->kv_heads * v_dim);
     } else { /* those of an earlier layer, which are there already */
         p->k = ft__activation(b, tokens, a->kv_heads * dim, b->stored);
@@ -295,19 +317,39 @@ static void spread_keys(ft_maker *m, projected *p)
     p->v = ft__copy(b, at, p->v, tokens, wide);
 }
 
+/* What an encoder made stands behind the sequence's own keys and values; a mask says what each query sees of both. */
+static void join_source(ft_maker *m, projected *p, ft_scores *s)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t rows = m->batch * (m->kv_len + m->source_len) * a->kv_heads;
+    if ((!a->merged && a->canvas < 1) || m->source_len < 1) return;
+    if (p->source_v == FT_NONE) p->source_v = p->source_k; /* keys are values */
+    if (a->merged && a->qk_norm != FT_NO_QK_NORM && m->work->task != FT_DECODE)
+        p->source_k = ft__part_norm(m, FT_AT(ATTN_QK_NORM), p->source_k, a->norm, a->norm_bias);
+    ft_ref keys[2] = {p->k, p->source_k}, values[2] = {p->v, p->source_v};
+    p->k = ft__cat(b, FT_AT(CROSS_MERGE), 2, keys, rows, a->head_dim);
+    p->v = ft__cat(b, FT_AT(CROSS_MERGE), 2, values, rows, value_dim(a));
+    s->shape.kv_len = m->kv_len + m->source_len;
+    s->shape.causal = false;
+    s->shape.window = 0;
+    s->shape.masked = m->q_len > 1 && a->merged;
+    s->k_dense = s->v_dense = true;
+}
+
 static ft_ref attended(ft_maker *m, ft_ref x, projected p, bool windowed, bool rotated);
 
 ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotated, unsigned manner)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    projected p = {.gate = FT_NONE, .own_keys = !(manner & FT_SHARES_KEYS)};
+    projected p = {.gate = FT_NONE, .source_k = FT_NONE, .source_v = FT_NONE, .own_keys = !(manner & FT_SHARES_KEYS)};
     bool own_values = p.own_keys && !(manner & FT_KEYS_ARE_VALUES);
     bool fused = a->fused_qkv || m->stack->fused_projections || m->engine;
     ft__module(b, 1);
     if (a->qk_convs)
         ft__part_convolved(m, x, &p.q, &p.k, &p.v);
-    else if (p.own_keys && own_values && !a->stream_convs && fused)
+    else if (p.own_keys && own_values && !a->stream_convs && !a->merged && a->canvas < 1 && fused)
         project_together(m, x, &p);
     else
         project_apart(m, x, own_values, &p);
@@ -341,6 +383,7 @@ static ft_ref attended(ft_maker *m, ft_ref x, projected p, bool windowed, bool r
         p.v = ft__part_remember(m, p.v, a->kv_heads, value_dim(a));
     }
     lay_out(m, rotated, &s);
+    join_source(m, &p, &s);
     if (a->sinks && ft__flashes(m->work->attention)) ft__parameter(b, "attn.sinks", 1, a->heads);
     mask_by_input(m, x, windowed, &s);
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), p.q, p.k, p.v, &s);

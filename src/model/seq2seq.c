@@ -3,10 +3,12 @@
  * everywhere. `seq` is the length of the source and of the target. T5's own ways are in encoder_decoder.c. */
 #include "graph/emit.h"
 #include "model/latent.h"
+#include "model/mixers.h"
 #include "model/relative.h"
 
 typedef struct stack {
     ft_ref source; /* the encoder's result; FT_NONE in the encoder */
+    ft_ref seen;   /* what pictures became, in their places among the words; FT_NONE: there are none */
     int64_t q_len, kv_len, source_len;
     bool decodes;
 } stack;
@@ -107,6 +109,10 @@ static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
     ft_ref tokens = ft__input(b, m->batch, s->q_len, 8), positions = FT_NONE;
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
     if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
+    if (s->seen != FT_NONE) {
+        ft__aside(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * s->q_len, a->hidden, 1, 2);
+        x = ft__scatter(b, FT_AT(EMBED_TOKENS), x, s->seen, 0, false, false);
+    }
     bool frozen = b->frozen;
     if (a->position == FT_SINUSOIDAL) b->frozen = true;
     int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
@@ -125,11 +131,11 @@ static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
     return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
 }
 
-static ft_ref encode_with(ft_maker *m, ft_ref *table)
+static ft_ref encode_with(ft_maker *m, ft_ref seen, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    stack s = {.source = FT_NONE, .q_len = m->work->seq, .kv_len = m->work->seq};
+    stack s = {.source = FT_NONE, .seen = seen, .q_len = m->work->seq, .kv_len = m->work->seq};
     ft__block_open(b, FT_BLOCK(ENCODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = ft__block_open(b, FT_BLOCK(ENCODER_LAYERS), a->layers, x);
@@ -142,7 +148,7 @@ static ft_ref encode_with(ft_maker *m, ft_ref *table)
 static ft_ref encode(ft_maker *m)
 {
     ft_ref table = FT_NONE;
-    return encode_with(m, &table);
+    return encode_with(m, FT_NONE, &table);
 }
 
 void ft__make_seq2seq(ft_maker *m)
@@ -160,13 +166,25 @@ void ft__make_seq2seq(ft_maker *m)
         ft__build_fail(b, FT_E_RANGE, "%s: \"decoder_layers\" must be a whole number from 1 on", a->model_type);
         return;
     }
-    if (m->work->task == FT_DECODE)
+    const ft_workload *w = m->work;
+    ft_ref seen = a->tower_layers > 0 ? ft__part_tower(m) : FT_NONE;
+    if (w->task == FT_DECODE)
         ft__encoder_at_rest(m, encode, (double)a->vocab * (double)a->hidden);
     else
-        source = encode_with(m, &table);
+        source = encode_with(m, seen, &table);
+    if (seen != FT_NONE) { /* which stand in the source alone */
+        int64_t pictures = w->images * ft__picture_tokens(a, w->image_height, w->image_width);
+        m->q_len = m->kv_len = w->seq > pictures ? w->seq - pictures : 1;
+    }
     if (m->work->task == FT_PREFILL) m->q_len = m->kv_len = 1; /* the word that starts the answer */
-    stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = m->work->seq, .decodes = true};
+    stack s = {.source = source,
+               .seen = FT_NONE,
+               .q_len = m->q_len,
+               .kv_len = m->kv_len,
+               .source_len = w->seq,
+               .decodes = true};
     ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
+    ft__part_beside(m);
     ft_ref x = ft__block_close(b, embed(m, &s, &table));
     x = ft__block_open(b, FT_BLOCK(DECODER_LAYERS), a->decoder_layers, x);
     x = ft__block_close(b, layer(m, &s, x));

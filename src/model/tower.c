@@ -259,6 +259,7 @@ static ft_ref tower(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
+    if (a->stages > 0) return ft__part_davit(m);
     ft__block_open(b, FT_BLOCK(VISION_EMBED), 1, FT_NONE);
     ft_ref x = patches(m);
     if (a->tower_class) ft__parameter(b, "class_token", 1, a->tower_hidden);
@@ -282,6 +283,7 @@ static ft_ref tower(ft_maker *m)
     if (a->tower_end_norm) x = norm(m, FT_AT(NORM), x);
     if (all != FT_NONE) ft__part_held(m, 1, &all);
     if (a->tower_pool_head) pooled(m, x);
+    if (a->tower_source && a->step_count < 1) return ft__block_close(b, x); /* as it is */
     ft_ref out = a->step_count > 0 ? ft__part_project(m, x) : project(m, x, a->tower_merge_norm_wide);
     /* What layers in between are looked at for is added to the language model's first layers: here, to the tokens. */
     for (int64_t i = 1; i < a->tower_mergers; i++) out = ft__add(b, FT_AT(PROJECTOR), out, project(m, x, true));

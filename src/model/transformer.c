@@ -29,6 +29,8 @@ typedef struct ft_layer_kind {
     ft_mixer mixer;
     ft_feed feed;
     bool windowed, rotated, keys_are_values, shares_keys, sparse_gate, start_bare;
+    bool grams;
+    bool looks; /* behind a layer that looks at what an encoder made */
     int64_t compress;
 } ft_layer_kind;
 
@@ -50,6 +52,7 @@ static ft_ref mixed(ft_maker *m, ft_ref h, const ft_layer_kind *kind)
     case FT_MIX_RECURRENT: return ft__part_recurrent(m, h);
     case FT_MIX_SHARED: return ft__part_mamba2(m, h);
     case FT_MIX_RWKV: return ft__part_rwkv(m, h);
+    case FT_MIX_MLSTM: return ft__part_mlstm(m, h);
     case FT_MIX_ATTENTION:
     case FT_MIX_NONE: break;
     }
@@ -89,10 +92,12 @@ static ft_ref hyper_layer(ft_maker *m, ft_ref x, const ft_layer_kind *kind)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft__module(b, 1);
+    if (kind->grams) x = ft__add(b, FT_AT(PER_LAYER), x, ft__part_ngrams(m, x));
     for (int half = 0; half < 2; half++) {
         ft_hyper mix = ft__part_hyper_collapse(m, x);
         ft_at at = half ? FT_AT(MLP_NORM) : FT_AT(ATTN_NORM);
-        ft_ref h = ft__part_norm(m, at, mix.collapsed, a->norm, a->norm_bias);
+        bool normed = a->streams_rank > 0; /* before they were mixed */
+        ft_ref h = normed ? mix.collapsed : ft__part_norm(m, at, mix.collapsed, a->norm, a->norm_bias);
         ft_ref y = half ? feed_forward(m, h, kind->feed) : mixed(m, h, kind);
         x = ft__part_hyper_expand(m, x, y, &mix);
     }
@@ -109,7 +114,7 @@ static ft_ref halves(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->streams > 1) return hyper_layer(m, x, &kind);
     if (a->altup > 1) return ft__part_altup_layer(m, x, kind.windowed, kind.shares_keys, kind.sparse_gate);
     ft__module(b, 1);
-    ft_ref h = pre && !kind.start_bare ? ft__part_stream_norm(m, FT_AT(ATTN_NORM), x) : x;
+    ft_ref h = pre && !kind.start_bare ? ft__part_layer_norm(m, FT_AT(ATTN_NORM), x) : x;
     ft_ref y = mixed(m, h, &kind);
     if (a->stream_convs) y = ft__part_stream_conv(m, y, a->hidden);
     if (after) y = ft__part_norm(m, FT_AT(ATTN_POST_NORM), y, a->norm, a->norm_bias);
@@ -124,7 +129,8 @@ static ft_ref halves(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->scaled_branches) y = ft__pointwise(b, FT_AT(ATTN_MULTIPLIER), "mulu", y);
     x = ft__part_stream_add(m, FT_AT(ATTN_RESIDUAL), x, y);
     if (a->place == FT_POST_NORM) x = ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias);
-    h = pre && kind.feed != FT_FEED_BOTH ? ft__part_stream_norm(m, FT_AT(MLP_NORM), x) : x;
+    x = ft__part_cross(m, x);
+    h = pre && kind.feed != FT_FEED_BOTH ? ft__part_layer_norm(m, FT_AT(MLP_NORM), x) : x;
     y = kind.feed == FT_FEED_BOTH ? both_feeds(m, x) : feed_forward(m, h, kind.feed);
     if (a->stream_convs) y = ft__part_stream_conv(m, y, a->hidden);
     if (after) y = ft__part_norm(m, FT_AT(MLP_POST_NORM), y, a->norm, a->norm_bias);
@@ -140,6 +146,7 @@ static ft_ref halves(ft_maker *m, ft_ref x, ft_layer_kind kind)
 static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
 {
     m->probabilities = FT_NONE;
+    if (kind.looks) x = ft__part_cross_layer(m, x);
     x = halves(m, x, kind);
     if (m->probabilities != FT_NONE) ft__part_held(m, 1, &m->probabilities);
     return x;
@@ -148,7 +155,11 @@ static ft_ref layer(ft_maker *m, ft_ref x, ft_layer_kind kind)
 static ft_layer_kind kind_at(const ft_arch *a, int64_t i)
 {
     ft_layer_shape l = ft__layer_at(a, i);
-    return (ft_layer_kind){.mixer = l.mixer, .feed = l.feed, .windowed = l.window > 0, .rotated = l.rotated};
+    return (ft_layer_kind){.mixer = l.mixer,
+                           .feed = l.feed,
+                           .windowed = l.window > 0,
+                           .rotated = l.rotated,
+                           .looks = a->cross_every > 0 && i % a->cross_every == 0};
 }
 
 /* Layer number `i`, counted behind the leading dense ones. */
@@ -159,7 +170,7 @@ static ft_layer_kind kind_of(const ft_arch *a, int64_t i)
 
 static bool equal(ft_layer_kind x, ft_layer_kind y)
 {
-    return x.feed == y.feed && x.windowed == y.windowed && x.rotated == y.rotated;
+    return x.feed == y.feed && x.windowed == y.windowed && x.rotated == y.rotated && x.looks == y.looks;
 }
 
 /* A pattern as runs of equal layers, for checkpoints, FSDP's units and pipelines, whose measure is the layer. */
@@ -173,29 +184,6 @@ static ft_ref runs(ft_maker *m, ft_ref x, const ft_block_info *at, int64_t from,
         x = ft__block_close(b, layer(m, x, kind));
     }
     return x;
-}
-
-static int64_t common_multiple(int64_t x, int64_t y)
-{
-    int64_t a = x, b = y;
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return x / a * y;
-}
-
-/* After how many layers the pattern starts again; more than 64 are not told apart. */
-static int64_t period_of(const ft_arch *a, int64_t layers)
-{
-    enum { MOST = 64 };
-    int64_t each[3] = {a->window > 0 ? a->window_every : 1, a->experts > 0 ? a->moe_every : 1, a->turn_every};
-    int64_t period = 1;
-    for (int i = 0; i < 3 && period <= MOST; i++)
-        if (each[i] > 1) period = each[i] <= MOST ? common_multiple(period, each[i]) : MOST + 1;
-    if (period > layers) period = layers > 0 ? layers : 1;
-    return period < MOST ? period : MOST;
 }
 
 /* -- layers that a plan says one by one ----------------------------------------------------------- */
@@ -213,6 +201,7 @@ static ft_ref shaped(ft_maker *m, ft_ref x, const ft_layer_shape *l)
                           .keys_are_values = l->keys_are_values,
                           .shares_keys = l->shares_keys,
                           .sparse_gate = l->sparse_gate,
+                          .grams = l->grams,
                           .start_bare = l->start_bare,
                           .compress = l->compress};
     m->arch = &own;
@@ -258,7 +247,7 @@ static ft_ref planned_layers(ft_maker *m, ft_ref x)
 }
 
 /* Layers that repeat as a pattern become one block of that pattern. */
-static ft_ref layers(ft_maker *m, ft_ref x)
+ft_ref ft__part_layers(ft_maker *m, ft_ref x)
 {
     enum { MOST_RUNS = 256 };
     ft_build *b = &m->b;
@@ -269,7 +258,7 @@ static ft_ref layers(ft_maker *m, ft_ref x)
         x = ft__block_open(b, FT_BLOCK(LAYERS_DENSE), dense, x);
         x = ft__block_close(b, layer(m, x, kind_at(a, 0)));
     }
-    int64_t rest = a->layers - dense, period = period_of(a, rest);
+    int64_t rest = a->layers - dense, period = ft__plan_period(a, rest);
     if (b->training && a->free_layers > 0 && a->free_layers < rest && period == 1) {
         b->copies = rest / (a->layer_runs > 1 ? a->layer_runs : 1);
         b->untracked = true;
@@ -329,8 +318,24 @@ static ft_ref returned_before(ft_maker *m)
     return out;
 }
 
+static ft_ref words(ft_maker *m, ft_ref tokens, ft_ref seen, int64_t width, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    bool frozen = ft__part_thaw_table(m, a->vocab, width);
+    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, table);
+    b->frozen = frozen;
+    if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))
+        x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
+    /* Where the sequence has places for them: a mask as wide as the stream, and a masked scatter. */
+    if (seen == FT_NONE) return x;
+    ft__aside(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * m->q_len, width, 1, 2);
+    return ft__scatter(b, FT_AT(EMBED_TOKENS), x, seen, 0, false, false);
+}
+
 void ft__make_transformer(ft_maker *m)
 {
+    enum { MOST_PREFIX = 1 << 20 };
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool steps = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
@@ -340,21 +345,22 @@ void ft__make_transformer(ft_maker *m)
         return;
     }
     b->conv1d = a->conv1d;
-    ft_ref seen = a->tower_layers > 0 ? ft__part_tower(m) : FT_NONE;
+    ft__part_source(m);
+    ft_ref seen = a->tower_layers > 0 && !a->tower_source ? ft__part_tower(m) : FT_NONE;
     if (a->ear_layers > 0) ft__part_ears(m);
+    ft_ref table = FT_NONE;
+    if (a->merged) seen = ft__part_encode_before(m, seen, &table);
+    if (a->canvas > 0) seen = ft__part_prompt_before(m, seen, &table);
+    if (a->prefix > MOST_PREFIX)
+        ft__build_fail(b, FT_E_RANGE, "a prompt of %lld learned tokens is beyond any machine", (long long)a->prefix);
+    if (b->status != FT_OK) return;
+    if (m->work->task != FT_DECODE) m->q_len += a->prefix;
+    m->kv_len += a->prefix;
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
-    ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), table = FT_NONE;
+    ft_ref tokens = ft__input(b, m->batch, m->q_len, 8);
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
-    bool frozen = ft__part_thaw_table(m, a->vocab, width);
-    ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, &table);
-    b->frozen = frozen;
-    if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))
-        x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
-    /* Where the sequence has places for them: a mask as wide as the stream, and a masked scatter. */
-    if (seen != FT_NONE) {
-        ft__aside(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * m->q_len, width, 1, 2);
-        x = ft__scatter(b, FT_AT(EMBED_TOKENS), x, seen, 0, false, false);
-    }
+    ft_ref x = a->draft_width > 0 ? ft__part_draft_open(m, &table) : words(m, tokens, seen, width, &table);
+    if (a->canvas > 0) x = ft__part_conditioned(m, x);
     prepare(m);
     if (a->position == FT_LEARNED_POSITION) {
         ft_ref places = ft__input(b, 1, m->q_len, 8), positions = FT_NONE;
@@ -378,11 +384,15 @@ void ft__make_transformer(ft_maker *m)
     ft_ref before = returned_before(m);
     x = ft__block_close(b, x);
     b->runs_each = a->layer_runs;
-    x = layers(m, x);
+    x = ft__part_layers(m, x);
     b->runs_each = b->copies = 0;
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;
+    if (a->prefix > 0 && m->work->task != FT_DECODE) {
+        m->q_len -= a->prefix;
+        x = ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch * m->q_len, a->hidden));
+    }
     x = ft__part_logits(m, x, table, width);
     ft__block_close(b, x);
 }

@@ -299,7 +299,8 @@ static ft_status count_gpus(const json_t *object, ft_device_source find_device, 
 static ft_status check_task(const ft_model_request *r, ft_error *err)
 {
     bool generates = r->arch->design == FT_DECODER_ONLY || r->arch->design == FT_ENCODER_DECODER ||
-                     r->arch->design == FT_SPEECH || r->arch->design == FT_STATE_SPACE;
+                     r->arch->design == FT_SPEECH || r->arch->design == FT_STATE_SPACE ||
+                     (r->arch->design == FT_ENCODER_ONLY && r->arch->causal); /* bert as a decoder: blip */
     if (generates || (r->work.task != FT_DECODE && r->work.task != FT_PREFILL)) return FT_OK;
     return ft__fail_at(err, FT_E_UNSUPPORTED, "task", 0, 0,
                        "\"%s\" generates no tokens: it has no prefill and no decode; ask for \"forward\"",

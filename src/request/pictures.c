@@ -42,6 +42,10 @@ ft_status ft__pictures_settle(const ft_said *said, ft_model_request *out, ft_err
         w->image_width = width;
     }
     w->images = ft__whole_of(said, FT_KEY_ID_IMAGES);
+    if (a->tower_source) { /* words alone stand in the sequence, and there is always something to look at */
+        if (w->images < 1) w->images = 1;
+        return FT_OK;
+    }
     w->seq += w->images * ft__picture_tokens(a, w->image_height, w->image_width);
     return FT_OK;
 }

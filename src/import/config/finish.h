@@ -35,7 +35,16 @@
     X(zamba2)          \
     X(hrm)             \
     X(quadrupled)      \
-    X(cross_at_rest)   \
+    X(captions)        \
+    X(same_width)      \
+    X(equal_stacks)    \
+    X(davit)           \
+    X(drafts)          \
+    X(canvas)          \
+    X(udop)            \
+    X(xlstm)           \
+    X(codebooks)       \
+    X(qwen4)           \
     X(moshi)           \
     X(fast_vlm)        \
     X(second_tower)

@@ -154,15 +154,6 @@ ft_status ft__finish_quadrupled(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
-/* Layers that would look at an encoder's result have their weights all the same: four products and a norm each. */
-ft_status ft__finish_cross_at_rest(const ft_reading *r, ft_arch *a)
-{
-    (void)r;
-    double wide = (double)a->hidden;
-    a->beside += (double)a->layers * (4 * wide * (wide + 1) + 2 * wide);
-    return FT_OK;
-}
-
 /* The shared layer reads the stream and the embedding side by side: its heads divide twice the width. */
 ft_status ft__finish_zamba2(const ft_reading *r, ft_arch *a)
 {
@@ -171,5 +162,29 @@ ft_status ft__finish_zamba2(const ft_reading *r, ft_arch *a)
                                "%" PRId64 " heads must divide twice the width %" PRId64, a->heads, a->hidden);
     a->head_dim = 2 * a->hidden / a->heads;
     if (!a->ffn) a->ffn = 4 * a->hidden;
+    return FT_OK;
+}
+
+/* Widths are shares of the model's, in multiples: of queries and keys a half. */
+ft_status ft__finish_xlstm(const ft_reading *r, ft_arch *a)
+{
+    enum { HEADS_STEP = 64, MOST_RATIO = 64 };
+    double keys = 0.5, values = 1, hidden = (double)a->hidden;
+    int64_t step = 64;
+    FT_TRY(ft__json_number(r->config, "qk_dim_factor", FT_OPTIONAL, 0, 64, &keys, r->where, r->err));
+    FT_TRY(ft__json_number(r->config, "v_dim_factor", FT_OPTIONAL, 0, 64, &values, r->where, r->err));
+    FT_TRY(ft__json_whole(r->config, "ffn_round_up_to_multiple_of", FT_OPTIONAL, 1, 1 << 20, &step, r->where, r->err));
+    if (!(a->ffn_ratio > 0 && a->ffn_ratio <= MOST_RATIO))
+        return ft__config_fail(r, FT_E_RANGE, "ffn_proj_factor", "must be more than 0 and at most %d", MOST_RATIO);
+    int64_t query = ((int64_t)(hidden * keys) + HEADS_STEP - 1) / HEADS_STEP * HEADS_STEP;
+    int64_t value = ((int64_t)(hidden * values) + HEADS_STEP - 1) / HEADS_STEP * HEADS_STEP;
+    a->ffn = ((int64_t)(hidden * a->ffn_ratio) + step - 1) / step * step;
+    if (query % a->heads || value % a->heads || query < 1 || value < 1)
+        return ft__config_fail(r, FT_E_RANGE, "num_heads",
+                               "%" PRId64 " heads must divide queries of %" PRId64 " and values of %" PRId64, a->heads,
+                               query, value);
+    a->kv_heads = a->heads;
+    a->head_dim = query / a->heads;
+    a->v_dim = value / a->heads;
     return FT_OK;
 }

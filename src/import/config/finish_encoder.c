@@ -78,3 +78,15 @@ ft_status ft__finish_whisper(const ft_reading *r, ft_arch *a)
     a->max_position = a->position_rows = a->max_target;
     return FT_OK;
 }
+
+/* T5's, and beside it a product in each stack that cuts pictures, and two tables of places on a page. */
+ft_status ft__finish_udop(const ft_reading *r, ft_arch *a)
+{
+    int64_t patch = 16, places = 1024, channels = 3;
+    FT_TRY(ft__finish_t5(r, a));
+    FT_TRY(ft__json_whole(r->config, "patch_size", FT_OPTIONAL, 1, 4096, &patch, r->where, r->err));
+    FT_TRY(ft__json_whole(r->config, "num_channels", FT_OPTIONAL, 1, 4096, &channels, r->where, r->err));
+    FT_TRY(ft__json_whole(r->config, "max_2d_position_embeddings", FT_OPTIONAL, 1, 1 << 24, &places, r->where, r->err));
+    a->beside += (double)a->hidden * (double)(2 * (channels * patch * patch + 1) + 2 * places);
+    return FT_OK;
+}

@@ -122,10 +122,10 @@ static ft_status set_layer(const ft_reading *r, const json_t *set, int64_t i, ft
     {                                                 \
 #field, offsetof(ft_layer_shape, field), true \
     }
-        SIZE(heads),           SIZE(kv_heads),    SIZE(head_dim),    SIZE(v_dim),      SIZE(rotary_dim),
-        SIZE(window),          SIZE(ffn),         SIZE(moe_ffn),     SIZE(topk),       SIZE(shared_ffn),
-        SIZE(compress),        FLAG(rotated),     FLAG(chunked),     FLAG(sinks),      FLAG(indexed),
-        FLAG(keys_are_values), FLAG(shares_keys), FLAG(sparse_gate), FLAG(start_bare),
+        SIZE(heads),           SIZE(kv_heads),    SIZE(head_dim),    SIZE(v_dim), SIZE(rotary_dim),
+        SIZE(window),          SIZE(ffn),         SIZE(moe_ffn),     SIZE(topk),  SIZE(shared_ffn),
+        SIZE(compress),        FLAG(rotated),     FLAG(chunked),     FLAG(sinks), FLAG(indexed),
+        FLAG(keys_are_values), FLAG(shares_keys), FLAG(sparse_gate), FLAG(grams), FLAG(start_bare),
 #undef SIZE
 #undef FLAG
     };

@@ -172,7 +172,7 @@ static ft_status check_tower(const ft_reading *r, const json_t *spec, const ft_a
         int64_t size;
         const char *trait;
     } needed[] = {{a->tower_hidden, "tower_hidden"}, {a->tower_heads, "tower_heads"}, {a->tower_patch, "tower_patch"}};
-    if (a->design != FT_DECODER_ONLY)
+    if (a->design != FT_DECODER_ONLY && !a->tower_source)
         return ft__config_fail(r, FT_E_UNSUPPORTED, "text_config.model_type",
                                "a tower before \"%s\" is not modelled: a decoder is expected", a->model_type);
     const json_t *keys = json_object_get(spec, "keys");

@@ -1,0 +1,168 @@
+/* Decoders that look at an encoder of pictures, two stacks that share keys, drafters, canvases: whose tokens count,
+ * what rests in a step of decoding, and what of their configs is refused where it stands. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "graph/graph.h"
+#include "import/config/config.h"
+#include "model/workload.h"
+
+static ft_status read_text(const char *text, ft_arch *arch, ft_error *err)
+{
+    json_t *config = NULL;
+    if (ft__json_parse(text, strlen(text), "test", &config, err) != FT_OK) fail_msg("%s", err->message);
+    ft_status status = ft__config_read(config, NULL, "config.json", arch, err);
+    json_decref(config);
+    return status;
+}
+
+typedef struct made {
+    double parameters, flops;
+} made;
+
+static made make(const char *text, ft_task task, int64_t seq)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    ft_graph *graph = NULL;
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = {.task = task,
+                        .dtype = FT_BF16,
+                        .kv_dtype = FT_BF16,
+                        .batch = 1,
+                        .seq = seq,
+                        .attention = FT_SDPA,
+                        .execution = FT_RUN_EAGER,
+                        .optimizer = FT_NO_OPTIMIZER,
+                        .accumulate = 1};
+    if (read_text(text, &arch, &err) != FT_OK) fail_msg("%s: %s: %s", text, err.where, err.message);
+    if (ft__model_graph(&arch, &work, arena, &graph, &err) != FT_OK) fail_msg("%s: %s", text, err.message);
+    made all = {.parameters = graph->parameters, .flops = ft__graph_flops(graph, FT_FORWARD)};
+    ft__arena_free(arena);
+    return all;
+}
+
+static void a_decoder_by_itself_keeps_the_halves_that_look(void **state)
+{
+    double alone = make("{\"model_type\":\"trocr\"}", FT_FORWARD_PASS, 64).parameters;
+    double seen = make("{\"model_type\":\"vision-encoder-decoder\",\"decoder\":{\"model_type\":\"trocr\","
+                       "\"cross_attention_hidden_size\":768}}",
+                       FT_FORWARD_PASS, 64)
+                      .parameters;
+    double narrow = 2.0 * 12 * 1024 * (1024 - 768); /* keys and values of the narrower encoder, in twelve layers */
+    double tower = 85798656;                        /* ViT-B/16 at 224 pixels, without head and pooler */
+    (void)state;
+    assert_true(fabs(seen - (alone - narrow + tower)) < 1);
+}
+
+static void an_encoder_rests_while_words_are_decoded(void **state)
+{
+    const char *const types[] = {"blip",    "vision-encoder-decoder", "pix2struct", "pp_formulanet", "idefics",
+                                 "t5gemma2"};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", types[i]);
+        made whole = make(text, FT_FORWARD_PASS, 64), step = make(text, FT_DECODE, 64);
+        if (fabs(step.parameters / whole.parameters - 1) > 1e-5)
+            fail_msg("%s: %.0f parameters, %.0f in a step", types[i], whole.parameters, step.parameters);
+        if (!(step.flops < whole.flops / 20)) fail_msg("%s: %g of %g", types[i], step.flops, whole.flops);
+    }
+}
+
+static void layers_that_look_stand_before_every_few(void **state)
+{
+    double each = make("{\"model_type\":\"idefics\"}", FT_FORWARD_PASS, 64).parameters;
+    double fourth = make("{\"model_type\":\"idefics\",\"cross_layer_interval\":4}", FT_FORWARD_PASS, 64).parameters;
+    double layer = 2.0 * 4096 * 4096 + 2.0 * 4096 * 768 + 3.0 * 4096 * 11008 + 2 * 4096 + 2;
+    (void)state;
+    assert_true(fabs(each - fourth - 24 * layer) < 1);
+}
+
+static void a_table_of_ngrams_is_in_the_layers_that_are_named(void **state)
+{
+    double none = make("{\"model_type\":\"qwen4_exp_text\"}", FT_FORWARD_PASS, 64).parameters;
+    double one = make("{\"model_type\":\"qwen4_exp_text\",\"ple_layer_ids\":[2]}", FT_FORWARD_PASS, 64).parameters;
+    double table = 16 * 20e6 * 128, products = 2048.0 * (8192 + 2048), rest = 3 * 8192 + 4 * 8192;
+    (void)state;
+    assert_true(fabs(one - none - (table + products + rest)) < 1);
+}
+
+static void a_canvas_has_no_weights_of_its_own(void **state)
+{
+    made prompt = make("{\"model_type\":\"diffusion_gemma\",\"canvas_length\":1}", FT_FORWARD_PASS, 256);
+    made both = make("{\"model_type\":\"diffusion_gemma\",\"canvas_length\":256}", FT_FORWARD_PASS, 256);
+    (void)state;
+    assert_true(prompt.parameters == both.parameters);
+    assert_true(both.flops > 1.8 * prompt.flops);
+}
+
+static void contradictions_are_refused_where_they_stand(void **state)
+{
+    static const struct {
+        const char *config, *where, *message;
+    } cases[] = {
+        {"{\"model_type\":\"vision-encoder-decoder\",\"encoder\":{\"model_type\":\"donut-swin\"}}",
+         "encoder.model_type", "only encoders like ViT's"},
+        {"{\"model_type\":\"vision-encoder-decoder\",\"decoder\":{\"model_type\":\"mbart\"}}", "decoder.model_type",
+         "is not modelled"},
+        {"{\"model_type\":\"vision-encoder-decoder\",\"encoder\":{\"num_attention_heads\":7}}",
+         "encoder.num_attention_heads", "7 heads must divide the tower's width 768"},
+        {"{\"model_type\":\"vision-encoder-decoder\",\"decoder\":{\"model_type\":\"trocr\","
+         "\"cross_attention_hidden_size\":512}}",
+         "cross_attention_hidden_size", "512 beside an encoder of width 768"},
+        {"{\"model_type\":\"blip\",\"text_config\":{\"encoder_hidden_size\":512}}", "encoder_hidden_size",
+         "512 beside an encoder of width 768"},
+        {"{\"model_type\":\"t5gemma2\",\"encoder\":{\"text_config\":{\"num_hidden_layers\":3}}}",
+         "encoder.text_config.num_hidden_layers", "26 in the decoder beside 3 in the encoder"},
+        {"{\"model_type\":\"t5gemma2\",\"decoder\":{\"layer_types\":[\"full_attention\"]}}", "layer_types",
+         "has 1 entries for 26 layers"},
+        {"{\"model_type\":\"pix2struct\",\"text_config\":{\"hidden_size\":1024,\"num_heads\":16}}", "hidden_size",
+         "both must be the same"},
+        {"{\"model_type\":\"florence2\",\"vision_config\":{\"depths\":[1,1]}}", "vision_config.depths",
+         "must hold 4 sizes, one for each of embed_dim"},
+        {"{\"model_type\":\"idefics\",\"cross_layer_interval\":0}", "cross_layer_interval", "from 1"},
+        {"{\"model_type\":\"qwen4_exp_text\",\"layer_types\":[\"linear_attention\"]}", "layer_types",
+         "has 1 entries for 40 layers"},
+        {"{\"model_type\":\"qwen4_exp_text\",\"indexer_budget\":2047}", "indexer_compress_ratio",
+         "divide indexer_budget 2047"},
+        {"{\"model_type\":\"qwen4_exp_text\",\"ple_layer_ids\":[41]}", "ple_layer_ids", "a layer from 1 to 40"},
+        {"{\"model_type\":\"qwen4_exp_text\",\"hc_count\":1}", "hc_count", "2 to 1024 are expected"},
+        {"{\"model_type\":\"gemma4_assistant\",\"use_ordered_embeddings\":true,\"num_centroids\":1000}",
+         "num_centroids", "must divide 262144 words"},
+        {"{\"model_type\":\"diffusion_gemma\",\"canvas_length\":0}", "canvas_length", "from 1"},
+        {"{\"model_type\":\"xlstm\",\"num_heads\":7}", "num_heads", "7 heads must divide queries of 2048"},
+        {"{\"model_type\":\"musicgen\",\"decoder\":{\"num_codebooks\":0}}", "num_codebooks", "0 codebooks"},
+        {"{\"model_type\":\"reformer\"}", "model_type", "\"reformer\" is not modelled: attention goes over hashed"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_arch arch;
+        ft_error err = {0};
+        if (read_text(cases[i].config, &arch, &err) == FT_OK) fail_msg("%s was read", cases[i].config);
+        if (!strstr(err.where, cases[i].where) || !strstr(err.message, cases[i].message))
+            fail_msg("%s: %s: %s", cases[i].config, err.where, err.message);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_decoder_by_itself_keeps_the_halves_that_look),
+        cmocka_unit_test(an_encoder_rests_while_words_are_decoded),
+        cmocka_unit_test(layers_that_look_stand_before_every_few),
+        cmocka_unit_test(a_table_of_ngrams_is_in_the_layers_that_are_named),
+        cmocka_unit_test(a_canvas_has_no_weights_of_its_own),
+        cmocka_unit_test(contradictions_are_refused_where_they_stand),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
