@@ -26,17 +26,34 @@ static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
     return ft__cat(b, FT_AT(ATTN_ROTARY), 2, both, rows, 2 * half);
 }
 
+/* A gate beside the queries, of their latent before and behind its norm: axk2. */
+static ft_ref gated_queries(ft_maker *m, ft_ref raw, ft_ref normed, int64_t wide, ft_ref *gate)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    int64_t tokens = m->batch * m->q_len, cols[2] = {wide, a->heads * a->v_dim};
+    ft_ref both[2] = {normed, raw}, part[2];
+    ft_ref q = ft__cat(b, FT_AT(ATTN_Q_B_PROJ), 2, both, tokens, 2 * a->q_lora);
+    ft__split(b, ft__linear(b, FT_AT(ATTN_Q_B_PROJ), q, cols[0] + cols[1], FT_NO_BIAS, FT_CUT_COLUMNS), 2, cols, part);
+    *gate = ft__contiguous(b, FT_AT(ATTN_GATE), part[1]);
+    return part[0];
+}
+
 /* With an indexer, how many keys a query is left with; 0: all. */
-static ft_ref queries(ft_maker *m, ft_ref x, int64_t *best)
+static ft_ref queries(ft_maker *m, ft_ref x, int64_t *best, ft_ref *gate)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t wide = a->heads * (a->nope_dim + a->rope_dim);
     *best = 0;
+    *gate = FT_NONE;
+    if (a->q_lora <= 0 && a->index_topk > 0) *best = ft__part_indexer(m, x, x); /* mistral_large4 */
     if (a->q_lora <= 0) return ft__linear(b, FT_AT(ATTN_Q_PROJ), x, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
     ft_ref q = ft__linear(b, FT_AT(ATTN_Q_A_PROJ), x, a->q_lora, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_WHOLE);
+    ft_ref raw = q;
     q = ft__part_norm(m, FT_AT(ATTN_Q_A_NORM), q, FT_RMSNORM, false);
     if (a->index_topk > 0) *best = ft__part_indexer(m, x, q);
+    if (a->attn_gate == FT_GATE_IN_QUERIES) return gated_queries(m, raw, q, wide, gate);
     return ft__linear(b, FT_AT(ATTN_Q_B_PROJ), q, wide, FT_NO_BIAS, FT_CUT_COLUMNS);
 }
 
@@ -89,14 +106,15 @@ static ft_ref absorbed(ft_maker *m, ft_ref q_nope, ft_ref q_rope, ft_ref latents
 }
 
 /* The last product, behind a gate where there is one. */
-static ft_ref out_product(ft_maker *m, ft_ref x, ft_ref y)
+static ft_ref out_product(ft_maker *m, ft_ref x, ft_ref y, ft_ref gate)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (a->attn_gate != FT_NO_ATTN_GATE) {
         bool each = a->attn_gate == FT_GATE_HEAD; /* one number for each head */
         int64_t rows = m->batch * m->q_len * a->heads;
-        ft_ref gate = ft__linear(b, FT_AT(ATTN_GATE), x, a->heads * (each ? 1 : a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
+        if (gate == FT_NONE)
+            gate = ft__linear(b, FT_AT(ATTN_GATE), x, a->heads * (each ? 1 : a->v_dim), FT_NO_BIAS, FT_CUT_COLUMNS);
         gate = ft__pointwise(b, FT_AT(ATTN_GATE), "sigmoid", gate);
         if (each) y = ft__view(b, y, rows, a->v_dim, false);
         y = ft__mul(b, FT_AT(ATTN_GATE), y, each ? ft__view(b, gate, rows, 1, false) : gate);
@@ -106,7 +124,7 @@ static ft_ref out_product(ft_maker *m, ft_ref x, ft_ref y)
 }
 
 /* What attention is given: queries and keys of nope_dim + rope_dim, values; rows stand head by head. */
-static ft_ref attend(ft_maker *m, ft_ref x, ft_ref q, ft_ref k, ft_ref v, bool v_dense, int64_t best)
+static ft_ref attend(ft_maker *m, ft_ref x, ft_ref gate, ft_ref q, ft_ref k, ft_ref v, bool v_dense, int64_t best)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
@@ -132,7 +150,7 @@ static ft_ref attend(ft_maker *m, ft_ref x, ft_ref q, ft_ref k, ft_ref v, bool v
         ft__parameter(b, "attn.sinks", 1, a->heads); /* attention that is written out makes its own */
     if (best > 0 && best < m->kv_len) ft__see_best(m, &s, best);
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
-    return out_product(m, x, y);
+    return out_product(m, x, y, gate);
 }
 
 /* The latent and the rotary key that all heads share, side by side from one product. */
@@ -154,14 +172,14 @@ static ft_ref rotated_whole(ft_maker *m, ft_ref x)
     const ft_arch *a = m->arch;
     int64_t rows = m->batch * m->q_len * a->heads;
     int64_t best;
-    ft_ref q = ft__view(b, queries(m, x, &best), rows, a->nope_dim + a->rope_dim, false), c, k_rope, k, v;
+    ft_ref gate, q = ft__view(b, queries(m, x, &best, &gate), rows, a->nope_dim + a->rope_dim, false), c, k_rope, k, v;
     latents(m, x, &c, &k_rope);
     ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_B_PROJ), c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS,
                            FT_CUT_COLUMNS);
     q = ft__rotate_tail(b, FT_AT(ATTN_ROTARY), q, a->rope_dim);
     ft__rotate_split(b, FT_AT(ATTN_ROTARY), ft__view(b, kv, rows, a->nope_dim + a->v_dim, false), k_rope, a->v_dim, &k,
                      &v);
-    return attend(m, x, q, k, v, true, best);
+    return attend(m, x, gate, q, k, v, true, best);
 }
 
 ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
@@ -174,7 +192,7 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     bool moved =
         !m->stack->fused_projections; /* transformers stands tokens behind heads, Megatron leaves them where they are */
     int64_t best;
-    ft_ref q = ft__view(b, queries(m, x, &best), rows, dim, moved), part[2], c, k_rope;
+    ft_ref gate, q = ft__view(b, queries(m, x, &best, &gate), rows, dim, moved), part[2], c, k_rope;
     int64_t q_cols[2] = {a->nope_dim, a->rope_dim};
     bool turns = a->rope_dim > 0; /* without turned columns nothing is split and joined: glm5_next */
     if (turns) ft__split(b, q, 2, q_cols, part);
@@ -189,19 +207,19 @@ ft_ref ft__part_latent_attention(ft_maker *m, ft_ref x)
     /* The cache holds the latent and the shared rotary key. */
     c = ft__part_remember(m, c, 1, a->kv_lora);
     if (turns) k_rope = ft__part_remember(m, k_rope, 1, a->rope_dim);
-    if (absorbs) return out_product(m, x, absorbed(m, q_nope, q_rope, c, k_rope, best));
+    if (absorbs) return out_product(m, x, absorbed(m, q_nope, q_rope, c, k_rope, best), gate);
     int64_t seen = m->batch * m->kv_len;
     ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_B_PROJ), c, a->heads * (a->nope_dim + a->v_dim), FT_NO_BIAS,
                            FT_CUT_COLUMNS);
     kv = ft__view(b, kv, seen * a->heads, a->nope_dim + a->v_dim, moved);
     int64_t cols[2] = {a->nope_dim, a->v_dim};
     ft__split(b, kv, 2, cols, part);
-    if (!turns) return attend(m, x, q, part[0], part[1], false, best);
+    if (!turns) return attend(m, x, gate, q, part[0], part[1], false, best);
     ft_ref nope_rope[2] = {part[0], ft__expand(b, k_rope, seen * a->heads, a->rope_dim)};
     if (m->stack->fused_projections) {
         ft_ref k = ft__cat(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);
-        return attend(m, x, q, k, ft__contiguous(b, FT_AT(ATTN_V), part[1]), true, best);
+        return attend(m, x, gate, q, k, ft__contiguous(b, FT_AT(ATTN_V), part[1]), true, best);
     }
     ft_ref k = ft__assemble(b, FT_AT(ATTN_K_CAT), 2, nope_rope, seen * a->heads, dim);
-    return attend(m, x, q, k, part[1], false, best);
+    return attend(m, x, gate, q, k, part[1], false, best);
 }
