@@ -59,6 +59,11 @@ void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t ro
     size_t used = 0;
     *out = '\0';
     if (ft__architecture_open(type, "", &opened, NULL) != FT_OK) return;
+    if (ft__architecture_wraps(&opened)) { /* what stands outside is read as what is wrapped */
+        const char *text = ft__architecture_text(ft__architecture_text_type(&opened), &type) ? type : "llama";
+        ft__architecture_close(&opened);
+        if (ft__architecture_open(text, "", &opened, NULL) != FT_OK) return;
+    }
     json_object_foreach ((json_t *)r->config, key, value) {
         if (is_noise(key) || !says_shapes(value) || is_read(&opened.type, key) || strlen(key) > 40) continue;
         if (is_mentioned(&opened, key)) continue;
