@@ -87,6 +87,7 @@ ft_status ft__finish_udop(const ft_reading *r, ft_arch *a)
     FT_TRY(ft__json_whole(r->config, "patch_size", FT_OPTIONAL, 1, 4096, &patch, r->where, r->err));
     FT_TRY(ft__json_whole(r->config, "num_channels", FT_OPTIONAL, 1, 4096, &channels, r->where, r->err));
     FT_TRY(ft__json_whole(r->config, "max_2d_position_embeddings", FT_OPTIONAL, 1, 1 << 24, &places, r->where, r->err));
+    a->beside += 4 * (double)a->relative_buckets * (double)a->heads; /* by rows and columns, in either stack */
     a->beside += (double)a->hidden * (double)(2 * (channels * patch * patch + 1) + 2 * places);
     return FT_OK;
 }
