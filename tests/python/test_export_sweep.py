@@ -63,6 +63,14 @@ def test_a_sample_of_sixty(sweep: Any, cases: dict[tuple[str, str], Any], librar
     assert row["unknown"] == []
 
 
+@pytest.mark.parametrize("name", ["axk2", "deepseek_v32", "glm_moe_dsa", "mistral_large4_text"])
+def test_models_that_read_their_own_mask(sweep: Any, cases: dict[tuple[str, str], Any], name: str) -> None:
+    """An indexer has its mask made even where it hides nothing but what comes later."""
+    row = sweep.export_one(cases["transformers", name], "forward")
+    assert row["result"] == "exported", row["why"]
+    assert row["unknown"] == []
+
+
 def test_the_sample_is_sixty_with_all_small_models(cases: dict[tuple[str, str], Any]) -> None:
     assert len(NAMES) == len(set(NAMES)) == 60
     assert {name for library, name in cases if name.startswith("test_")} <= set(SAMPLE["timm"])

@@ -8,6 +8,7 @@ the running model would: no mask where nothing is padded, the window and the cap
 from __future__ import annotations
 
 import contextlib
+import inspect
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ class Context:
     """What the example inputs say about the model's masks."""
 
     padded: bool = False  # the attention mask among the example inputs hides something
+    always: bool = False  # the model's code reads its mask by itself, and has it made whatever it hides: an indexer's
 
 
 _context = Context()
@@ -141,9 +143,17 @@ def _mask(*args: Any, **kwargs: Any) -> torch.Tensor | None:
     from transformers import masking_utils
 
     hides = kwargs.get("attention_mask") is not None and _context.padded
-    if hides or kwargs.get("use_vmap"):
+    if hides or kwargs.get("use_vmap") or (_context.always and kwargs.get("allow_is_causal_skip") is False):
         return masking_utils.sdpa_mask(*args, **kwargs)
     return None
+
+
+def _makes_masks(source: str) -> bool:
+    """Whether this module's code asks for a mask even where it hides nothing that is not hidden anyway."""
+    try:
+        return "allow_is_causal_skip" in inspect.getsource(sys.modules[source])
+    except (KeyError, OSError, TypeError):
+        return False
 
 
 def _hides_nothing(padding_mask: Any, kv_length: int, local_attention_size: int | None = None, *_: Any) -> bool:
@@ -254,16 +264,16 @@ def prepared(model: torch.nn.Module, padded: bool) -> Iterator[list[str]]:
             if way == "eager":
                 warnings.append("a Python loop over experts is taken as the grouped products of newer transformers")
             put(config, "_experts_implementation_internal", OURS)
-    before = _context.padded
-    _context.padded = padded
+    before = _context.padded, _context.always
     sources = {type(module).__module__ for module in model.modules()}
+    _context.padded, _context.always = padded, any(map(_makes_masks, sources))
     old = not hasattr(sys.modules["transformers"], "AttentionMaskInterface")
     masks = older_masks([sys.modules[s] for s in sources if s in sys.modules], padded) if old else contextlib.nullcontext()
     try:
         with masks:
             yield warnings
     finally:
-        _context.padded = before
+        _context.padded, _context.always = before
         for owner, name, value in reversed(undo):
             if value is undo:
                 owner.__dict__.pop(name, None)
@@ -293,8 +303,6 @@ def _label_shape(model: Any, inputs: dict[str, Any]) -> torch.Tensor | None:
 
 def with_labels(model: Any, inputs: dict[str, Any], warnings: list[str]) -> dict[str, Any]:
     """Inputs of a training step: with labels, so that the loss is the model's own, and without a cache."""
-    import inspect
-
     known = inspect.signature(model.forward).parameters
     out = dict(inputs)
     if "return_loss" in known and "labels" not in known:
