@@ -8,7 +8,7 @@
 // The library is not opened a second time, which takes a tenth of a second: it is a copy of a worker's memory.
 import { Library } from './library';
 
-const QUICK_MS = 4; // of 16 that a frame has; drawing takes the others
+const QUICK_MS = 6; // of 16 that a frame has; drawing takes the others
 const AGAIN_MS = 1000; // after which a copy that did not come is asked for again: its worker was stopped
 
 export class Near {
@@ -48,7 +48,7 @@ export class Near {
         const begun = performance.now();
         try {
             const found = requests.map((request) => library.answer(request));
-            this.quick = performance.now() - begun < 2 * QUICK_MS; // that of a busy machine, too
+            this.quick = performance.now() - begun < 2 * QUICK_MS; // others may have had the processor meanwhile
             if (library.bytes > this.mostBytes) this.forget();
             return found;
         } catch {
