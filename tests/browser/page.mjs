@@ -34,7 +34,7 @@ const esbuild = createRequire(join(web, 'package.json'))('esbuild');
 const made = await esbuild.build({ entryPoints: [join(web, 'page/format.ts')], bundle: true, write: false, format: 'esm' });
 const say = await import(`data:text/javascript;base64,${Buffer.from(made.outputFiles[0].text).toString('base64')}`);
 for (const [told, expected] of [[say.count(9870), '9870'], [say.count(46900), '46.9 k'], [say.count(8.03e9), '8.03 B'], [say.count(1e12), '1.00 T'],
-  [say.ms(0.0123), '12.3 µs'], [say.ms(999.94, 4), '999.9 ms'], [say.ms(36100), '36.1 s'], [say.interval(529.4, 800.2, 620), '529–800 ms'],
+  [say.ms(0.0123), '12.3 µs'], [say.ms(999.94, 4), '999.9 ms'], [say.ms(36100), '36.1 s'], [say.interval(529.4, 800.2, 620), '529–800 ms'], [say.interval(-11.542, 13.299, 0.878), '\u221211.5–13.3 ms'],
   [say.bytes(2 ** 30), '1.00 GiB'], [say.percent(0.347, 3), '34.7 %'], [say.percent(0.0002), '0 %'], [say.whole(65536), '65\u202f536'], [say.figure(-3.55), '\u22123.55'], [say.figure(NaN), '–']])
   ok(told === expected, `a number is written ${expected}`, told);
 
@@ -88,10 +88,8 @@ for (const [width, theme] of [[1280, 'light'], [390, 'dark'], [2560, 'dark']]) {
           card.querySelector('tbody tr') && !has('CSV') && `${card.dataset.card}: no CSV`].filter(Boolean);
       }));
       ok(!lacks.length, `${what}: every picture is there as SVG and PNG, every table as CSV`, lacks.join('\n'));
-      const twice = await page.evaluate(() => [...document.querySelectorAll('[data-card]')].flatMap(card => {
-        const names = [...card.querySelectorAll('button[aria-label]')].map(b => b.getAttribute('aria-label'));
-        return names.filter((one, i) => names.indexOf(one) !== i);
-      }));
+      const twice = await page.evaluate(() => [...document.querySelectorAll('[data-card]')].flatMap(card =>
+        [...card.querySelectorAll('button[aria-label]')].map(b => b.getAttribute('aria-label')).filter((one, i, all) => all.indexOf(one) !== i)));
       ok(!twice.length, `${what}: no two buttons of a card say the same`, twice.join('\n'));
     }
     if (width !== 2560) {
@@ -285,7 +283,7 @@ const drawing = (await saved('Roofline of all kernels: save as SVG', /^<svg [^>]
 ok(!/class=|var\(/.test(drawing) && (drawing.match(/<circle/g) ?? []).length > 20, 'a saved picture needs no style sheet', drawing.slice(0, 300));
 const png = await saved('Roofline of all kernels: save as PNG', /^\x89PNG/);
 ok(png.length > 5000, 'and has something on it as PNG', png.length);
-const table = (await saved('Kernels: save as CSV', /^name,op,phase,count/)).toString().trim().split('\r\n');
+const table = (await saved('Kernels: save as CSV', /^name,total_ms,op,phase,count/)).toString().trim().split('\r\n');
 ok(table.length > 50, 'all kernels are in the table that is saved', table.length);
 
 await page.evaluate(() => { document.querySelector('details.same').open = true; });
@@ -308,8 +306,7 @@ await again.context.close();
 
 await go(page, '#step');
 await page.click('text=Your own config.json');
-await page.fill('textarea.drop', JSON.stringify(config));
-await page.locator('textarea.drop').blur();
+await page.$eval('textarea.drop', (area, text) => { area.value = text; area.dispatchEvent(new ClipboardEvent('paste', { bubbles: true })); }, JSON.stringify(config)); // at once
 await until(page, () => JSON.parse(document.querySelector('[data-same="request"]')?.textContent || '{}').model?.model_type);
 await agrees('a config.json that was pasted');
 await page.fill('textarea.drop', '{"model_type": ');
@@ -317,6 +314,15 @@ await page.locator('textarea.drop').blur();
 await page.waitForSelector('.side [role="alert"]');
 ok(true, 'a broken config.json is refused with a sentence');
 
+// Addresses that were cut on their way, and those of people who call a GPU by another name.
+for (const hash of ['#step?gpu=h100_sxm&model=%7B%22model_type%22', '#step?model=gpt2&gpu=%7B%22base%22', '#kernel?gpu=%7B%22base%22', '#gpu?model=gpt2&gpu=%7B%22base%22', '#gpu?model=gpt2&gpu=h900']) {
+  await go(page, hash);
+  await until(page, view => location.hash.startsWith(view) && document.querySelector('main [role="alert"].note') && document.querySelector('main h1').textContent, hash.split('?')[0]);
+  ok(/unknown|JSON|GPU|model/.test(await page.innerText('main [role="alert"].note')) && !said.length, `${decodeURIComponent(hash)}: said to be wrong`, [await page.innerText('main [role="alert"].note'), ...said.splice(0)].join('\n'));
+}
+await go(page, '#gpu?model=gpt2&gpu=b200');
+await until(page, () => location.hash === '#gpu?model=gpt2&gpu=b200_sxm' && document.querySelector('main h1').textContent.includes('B200') && document.querySelector('#f-gpu')?.value === 'b200_sxm');
+ok(true, 'a GPU that an address calls by another name has the catalogue\'s');
 await go(page, '#step?model=gpt2&gpu=h100_sxm&tp=7');
 await page.waitForSelector('main [role="alert"].note');
 ok(/tp|heads|divide/.test(await page.innerText('main [role="alert"].note')), 'what cannot be is said in the library\'s words', await page.innerText('main [role="alert"].note'));

@@ -54,6 +54,16 @@ export function gpuOf(gpus: readonly Gpu[], text: string): Gpu | undefined {
     }
 }
 
+export const gpuTitle = (gpus: readonly Gpu[], text: string): string =>
+    gpuOf(gpus, text)?.title ?? (text.startsWith('{') ? 'your GPU' : text);
+
+/** The catalogue's name of a GPU that an address calls by another; null: it has that name, or none is like it. */
+export async function namedGpu(gpus: readonly Gpu[], text: string): Promise<string | null> {
+    if (!text || text.startsWith('{') || /[/.]/.test(text) || gpus.some((g) => g.name === text)) return null;
+    const found = await ask<{ ok: true; gpus: Gpu[] }>({ task: 'gpus', name: text });
+    return found.ok ? (found.gpus[0]?.name ?? null) : null;
+}
+
 export const modelName = (text: string): string => {
     if (!text.startsWith('{')) return text;
     try {

@@ -52,9 +52,10 @@ export const ms = (value: number, digits = 3): string => {
     return `${t.value} ${t.unit}`;
 };
 
-/** The interval in the unit of its middle: "529–800 ms". */
+/** The interval in the unit of its middle: "529–800 ms"; of its ends where those are much farther out. */
 export function interval(low: number, high: number, middle = high, digits = 3): string {
-    const { factor, unit } = time(middle, digits);
+    const ends = Math.max(Math.abs(low), Math.abs(high));
+    const { factor, unit } = time(ends >= 10 * Math.abs(middle) ? ends : middle, digits);
     return `${figure(low / factor, digits)}–${figure(high / factor, digits)} ${unit}`;
 }
 

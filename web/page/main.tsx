@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Progress } from '../core/engine';
 import { open } from '../core/source';
 import { answerer, ready } from './ask';
-import { catalogue, type Catalogue } from './catalogue';
+import { catalogue, namedGpu, type Catalogue } from './catalogue';
 import { examples } from './examples';
 import { StepForm } from './form/step_form';
 import {
@@ -13,6 +13,7 @@ import {
     follow,
     redo,
     redoable,
+    reword,
     state,
     undo,
     undoable,
@@ -138,6 +139,12 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
             removeEventListener('drop', stay);
         };
     }, []);
+    const gpu = now.is['gpu'] ?? '';
+    useEffect(() => {
+        void namedGpu(p.of.gpus, gpu).then((name) => {
+            if (name && state().is['gpu'] === gpu) reword({ gpu: name });
+        });
+    }, [gpu]);
     const form = view?.form ?? StepForm,
         Body = view?.body ?? StepView;
     return (

@@ -121,6 +121,11 @@ export function change(values: { [key: string]: string }, view = now.view): void
     show(next, !stays, moving && stays, stays);
 }
 
+/** The same in other words: nothing to undo. */
+export function reword(values: { [key: string]: string }): void {
+    show({ ...now, is: { ...now.is, ...values } }, false);
+}
+
 /** Another question altogether, as a link or an example asks it. */
 export function visit(hash: string): void {
     const next = parse(hash);

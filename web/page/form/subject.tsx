@@ -10,6 +10,8 @@ import { change } from '../state';
 import type { Words } from './fields';
 import { Pick } from './pick';
 
+const notConfig = (fault: unknown): string => `That is no config.json: ${(fault as Error).message}`;
+
 export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
     const items = useMemo(
         () =>
@@ -27,7 +29,14 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
     const typed = useRef<HTMLTextAreaElement>(null);
     useLayoutEffect(() => {
         // Only when the model changes: what somebody is typing stays, whatever else is drawn anew.
-        if (typed.current) typed.current.value = own ? JSON.stringify(JSON.parse(value), null, 1) : '';
+        if (!typed.current) return;
+        try {
+            typed.current.value = own ? JSON.stringify(JSON.parse(value), null, 1) : '';
+            setWrong('');
+        } catch (fault) {
+            typed.current.value = value; // of an address that was cut
+            setWrong(notConfig(fault));
+        }
     }, [value]);
     const take = (text: string): void => {
         try {
@@ -37,7 +46,7 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
             setWrong('');
             change({ model: JSON.stringify(config) });
         } catch (fault) {
-            setWrong(`That is no config.json: ${(fault as Error).message}`);
+            setWrong(notConfig(fault));
         }
     };
     const drop = (e: DragEvent): void => {
@@ -69,6 +78,10 @@ export function ModelField(p: { is: Words; of: Catalogue }): JSX.Element {
                     aria-label="config.json of your model: paste it, or drop the file"
                     placeholder="Paste a config.json of Hugging Face, or drop the file here."
                     ref={typed}
+                    onPaste={(e) => {
+                        const area = e.currentTarget; // it has what was pasted once that is done
+                        setTimeout(() => take(area.value));
+                    }}
                     onChange={(e) => {
                         if (e.currentTarget.value.trim()) take(e.currentTarget.value);
                     }}

@@ -201,7 +201,7 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
             <Wrong error={asked.error} />
             {asked.busy && !a && !asked.error && (
                 <p class="quiet" role="status">
-                    Engines on every kind of GPU are being tried …
+                    Engines on every kind of GPU are being tried under this load: up to a minute …
                 </p>
             )}
             {a && (

@@ -27,7 +27,8 @@ type Spec = { base?: string; name?: string; peak_tflops?: { [dtype: string]: num
 
 const specOf = (is: Words): Spec => {
     const text = read(is, 'gpu');
-    return text.startsWith('{') ? (value('gpu', text) as Spec) : { base: text };
+    const spec = value('gpu', text);
+    return spec && typeof spec === 'object' ? (spec as Spec) : { base: text };
 };
 
 function set(is: Words, key: string, text: string): void {
@@ -170,7 +171,7 @@ export function GpuView(p: { is: Words; of: Catalogue }): JSX.Element {
     return (
         <>
             <div class="title">
-                <h1>{own ? 'Your GPU' : (g?.title ?? '')}</h1>
+                <h1>{own ? 'Your GPU' : (g?.title ?? read(p.is, 'gpu'))}</h1>
                 <span class="quiet">
                     {own
                         ? `on the base of ${p.of.gpus.find((x) => x.name === spec.base)?.title ?? spec.base ?? ''}`

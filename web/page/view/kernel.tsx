@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import type { Bound } from '../answers';
 import { useAnswer } from '../ask';
 import type { Catalogue } from '../catalogue';
-import { gpuOf } from '../catalogue';
+import { gpuOf, gpuTitle } from '../catalogue';
 import { Curves, type Curve } from '../chart/curves';
 import { Roofline } from '../chart/roofline';
 import { Choice, Group, Slider, doubling, type Words } from '../form/fields';
@@ -171,7 +171,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
             <div class="title">
                 <h1>
                     {op} {ops[op]!.map((s) => `${s.key} ${whole(valueOf(p.is, s))}`).join(', ')} on{' '}
-                    {gpu?.title ?? 'your GPU'}
+                    {gpuTitle(p.of.gpus, read(p.is, 'gpu'))}
                 </h1>
                 <span class="quiet">
                     {p.is['dtype'] ?? 'bf16'}

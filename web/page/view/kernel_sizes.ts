@@ -1,7 +1,7 @@
 // Operators of the kernel view, their sizes as sliders show them, and the request that they make.
 import type { Request } from '../answers';
 import type { Words } from '../form/fields';
-import { read } from '../request';
+import { read, value } from '../request';
 
 export interface Size {
     key: string;
@@ -56,7 +56,7 @@ export function kernelRequest(is: Words): Request {
     const out: Request = {
         task: 'kernel',
         op,
-        gpu: read(is, 'gpu').startsWith('{') ? (JSON.parse(read(is, 'gpu')) as unknown) : read(is, 'gpu'),
+        gpu: value('gpu', read(is, 'gpu')),
     };
     if (is['dtype']) out['dtype'] = is['dtype'].replace('amp_', '');
     for (const s of ops[op]!) out[s.key] = valueOf(is, s);

@@ -12,10 +12,10 @@ export const columns: readonly Column<Kernel>[] = [
         cell: (k) => `${k.block ? `${k.block} ` : ''}${k.name}`,
         by: (k) => `${k.block ?? ''} ${k.name}`,
     },
+    { name: 'All of them', key: 'total_ms', cell: (k) => ms(k.total_ms), by: (k) => k.total_ms, number: true },
     { name: 'Operator', key: 'op', cell: (k) => k.op + (k.members ? ` (${k.members} in one)` : ''), by: (k) => k.op },
     { name: 'Phase', key: 'phase', cell: (k) => k.phase, by: (k) => k.phase },
     { name: 'Launches', key: 'count', cell: (k) => whole(k.count), by: (k) => k.count, number: true },
-    { name: 'All of them', key: 'total_ms', cell: (k) => ms(k.total_ms), by: (k) => k.total_ms, number: true },
     { name: 'One', key: 'ms', cell: (k) => ms(k.ms), by: (k) => k.ms, number: true },
     {
         name: 'Interval',

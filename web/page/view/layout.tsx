@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { Request, Stage, Step } from '../answers';
 import { useAnswer } from '../ask';
 import type { Catalogue } from '../catalogue';
-import { gpuOf, modelName } from '../catalogue';
+import { gpuTitle, modelName } from '../catalogue';
 import { Bars } from '../chart/bars';
 import { Curves, type Curve } from '../chart/curves';
 import { courseOf } from '../chart/memory';
@@ -95,7 +95,7 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
             <div class="title">
                 <h1>
                     {modelName(read(p.is, 'model'))} on {a?.ranks ? `${whole(a.ranks)} × ` : ''}
-                    {gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}
+                    {gpuTitle(p.of.gpus, read(p.is, 'gpu'))}
                 </h1>
                 {a?.parallel && (
                     <span class="quiet">

@@ -3,7 +3,7 @@ import type { JSX } from 'preact';
 import type { Failure, Request } from '../answers';
 import { useAnswer, useAnswers } from '../ask';
 import type { Catalogue } from '../catalogue';
-import { gpuOf, modelName } from '../catalogue';
+import { gpuTitle, modelName } from '../catalogue';
 import { Choice, Group, Slider, Text, doubling, powers, type Words } from '../form/fields';
 import { GpuField, ModelField } from '../form/subject';
 import { served } from '../form/step_form';
@@ -162,7 +162,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
                 <h1>
                     {modelName(read(p.is, 'model'))} served by {a?.engine ?? read(p.is, 'engine')} on{' '}
                     {a && a.gpus > 1 ? `${a.gpus} × ` : ''}
-                    {gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}
+                    {gpuTitle(p.of.gpus, read(p.is, 'gpu'))}
                 </h1>
                 {a && (
                     <span class="quiet">

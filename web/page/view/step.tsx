@@ -6,7 +6,7 @@ import { bounds } from '../answers';
 import { useForesight, type Foresight } from '../ahead';
 import { ask, useAnswer } from '../ask';
 import type { Catalogue } from '../catalogue';
-import { gpuOf, modelName } from '../catalogue';
+import { gpuTitle, modelName } from '../catalogue';
 import { Drawn } from '../chart/drawn';
 import { courseOf, MemoryCurve } from '../chart/memory';
 import { Roofline } from '../chart/roofline';
@@ -77,7 +77,7 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
             <div class="title">
                 <h1>
                     {modelName(read(p.is, 'model'))} on {a?.ranks && a.ranks > 1 ? `${whole(a.ranks)} × ` : ''}
-                    {gpuOf(p.of.gpus, read(p.is, 'gpu'))?.title ?? 'your GPU'}
+                    {gpuTitle(p.of.gpus, read(p.is, 'gpu'))}
                 </h1>
                 {a && (
                     <span class="quiet">
