@@ -216,10 +216,12 @@ static ft_status capacity(const ft_serve_request *r, const ft_served *m, const f
     left = fmax(left, (memory - m->weights_bytes) / 2); /* who starts a large model raises the share */
     *out = floor(left * e->cache_share / m->kv_bytes_per_token) * (double)m->dp;
     if (left > 0 && *out > 0) return FT_OK;
+    char gpus[48] = "one GPU";
+    if (ft__served_gpus(m) > 1) snprintf(gpus, sizeof gpus, "each of %lld GPUs", (long long)ft__served_gpus(m));
     return ft__fail_at(err, FT_E_UNSUPPORTED, "gpu", 0, 0,
-                       "the weights take %.1f GiB on each of %lld GPUs, of %.1f that %s has: there is no room for a "
+                       "the weights take %.1f GiB on %s, of %.1f that %s has: there is no room for a "
                        "cache; more \"tp\" or a narrower \"dtype\" would make some",
-                       m->weights_bytes / gib, (long long)ft__served_gpus(m), memory / gib, m->device->name);
+                       m->weights_bytes / gib, gpus, memory / gib, m->device->name);
 }
 
 /* Tokens of an iteration where the engine is started for a load: a prompt, what the clients of a rank decode, and 64.
