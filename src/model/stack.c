@@ -36,12 +36,6 @@ ft_adapters ft__adapters_of(const ft_workload *w)
     return a;
 }
 
-int64_t ft__documents_of(const ft_workload *w)
-{
-    if (w->packed > 0 || w->lora_rank < 1 || w->trainer != FT_TRAINER_SFT) return w->packed;
-    return (int64_t)ft__stack(w)->lora_documents;
-}
-
 bool ft__kbit_prepared(const ft_workload *w, const ft_stack *s)
 {
     bool packed = w->weight_bits > 0 && w->weight_bits < 8 && !w->unpack_openly, wide = ft_dtype_bytes(w->dtype) != 2;

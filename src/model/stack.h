@@ -115,7 +115,6 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(update_elements, 0, 1e12, "zero 3: elements that an update takes at a time; 0: all")                        \
     X(bucket_buffers, 0, 2, "buffers of a whole bucket beside the gradients, from zero 1 on, on one GPU too")     \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
-    X(lora_documents, 0, 1e6, "adapters: tokens of the examples that sequences are packed from; 0: of one")       \
     X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
@@ -220,9 +219,6 @@ static inline double ft__stack_gradient_bytes(const ft_stack *s, ft_dtype dtype)
 bool ft__kbit_prepared(const ft_workload *w, const ft_stack *s);
 /* What is trained beside frozen weights, nothing left open. */
 ft_adapters ft__adapters_of(const ft_workload *w);
-/* Tokens of the documents that sequences are packed from, as the request or, with adapters, its stack has it; 0: of one
- * each. */
-int64_t ft__documents_of(const ft_workload *w);
 
 /* By name; the error says the nearest. */
 ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err);

@@ -56,9 +56,6 @@ static const char *packing(const ft_effect_case *c)
     if (c->a->design != FT_DECODER_ONLY || c->a->kv_lora > 0) return "forecast for decoders without latent attention";
     if (!fused) return "attention goes over whole sequences, masked or not";
     if (timed(c)) return timed(c);
-    ft_workload open = *c->w; /* what the stack would have packed */
-    open.packed = 0;
-    if (ft__documents_of(&open) > 0) return NULL;
     return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
 }
 

@@ -15,9 +15,8 @@
       "`max_predictions_per_seq`), or answers without their questions where these are left out before the head")       \
     FLAG(PACKING, "packing", ANY, 0, 0, NO_WORDS, DEPENDS, "packing", 0, "N", TRAIN | PLANS | CHOOSE,                  \
       "tokens of the documents that sequences are packed from: each attends to itself alone",                          \
-      "left out: a sequence is one document, with adapters what the stack's recipes pack; the tokens of the documents "\
-      "that are packed into it, a number or a list of lengths: each attends to itself alone (variable-length flash "   \
-      "attention)")                                                                                                    \
+      "left out: a sequence is one document; the tokens of the documents that are packed into it, a number or a list " \
+      "of lengths: each attends to itself alone (variable-length flash attention)")                                    \
     FLAG(POWER_CAP, "power_cap_w", REAL, 1, 1e5, NO_WORDS, DEPENDS, "power-cap", 0, "X", STEPS | INFER,                \
       "the board's power limit, W [the GPU's own]",                                                                    \
       "the GPU's own limit; W: the board is held to less (`nvidia-smi -pl`)")                                          \

@@ -1,7 +1,6 @@
 /* step_keys.c: what most training requests leave out: the loss, packing, moments, averages, a power limit. */
 #include "request/step_keys.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,21 +103,6 @@ static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_e
     return FT_OK;
 }
 
-/* Recipes that pack short examples into the sequences of adapters, where the request does not say what these are of. */
-static void pack_examples(ft_model_request *out)
-{
-    ft_workload *w = &out->work;
-    const int64_t tokens = ft__documents_of(w);
-    bool here = w->task == FT_TRAIN && out->arch->design == FT_DECODER_ONLY && out->arch->kv_lora < 1;
-    if (!here || out->parallel.cp > 1 || tokens < 1 || tokens >= w->seq) return;
-    w->packed = tokens;
-    if (out->remark[0]) return;
-    snprintf(out->remark, sizeof out->remark,
-             "sequences are packed from examples of %" PRId64 " tokens, as the stack's recipes for adapters have it; "
-             "\"packing\" %" PRId64 " is one example each",
-             tokens, w->seq);
-}
-
 ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     ft_workload *w = &out->work;
@@ -161,7 +145,6 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     if (w->recompute_layers > out->arch->layers && out->arch->layers > 0)
         return ft__fail_at(err, FT_E_RANGE, "recompute_layers", 0, 0, "the model has %lld layers",
                            (long long)out->arch->layers);
-    if (!packing) pack_examples(out);
     return FT_OK;
 }
 

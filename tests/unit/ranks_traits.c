@@ -50,7 +50,6 @@ static const turn turns[] = {
     {"lora_targets", "pytorch", "\"qkv\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_targets", "megatron_recipe", "\"all\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"lora_dropout", "pytorch", "0.1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
-    {"lora_documents", "megatron_recipe", "0", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
     {"prepares_kbit", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packed_inputs", "pytorch", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"flattens_gradients", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 2, 1, PEAK, -1},
@@ -124,7 +123,6 @@ static double figure_of(const turn *t, bool turned)
         r.work.weight_bits = 4;
         r.work.autocast = ft__kbit_prepared(&r.work, &own);
     }
-    if (!strcmp(t->trait, "lora_documents")) r.work.packed = ft__documents_of(&r.work);
     r.work.accumulate = t->micros;
     if (!strcmp(t->trait, "host_in_turn")) r.work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
     if (!strcmp(t->trait, "waits_for_weights")) r.work.offload = 1u << FT_OFFLOAD_PARAMETERS;
