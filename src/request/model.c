@@ -154,8 +154,7 @@ static ft_status find_named_stack(const json_t *object, ft_stack_source find_sta
     return FT_OK;
 }
 
-/* FlashAttention's first generation between layers of a framework's own, with fp32 masters: llm-foundry published such
- * runs, and by that name it has the package's Triton kernel. */
+/* FlashAttention 1 with fp32 masters is how llm-foundry's runs were published: the package's Triton kernel. */
 static void take_for_first_flash(const ft_said *said, ft_model_request *out)
 {
     ft_workload *w = &out->work;
