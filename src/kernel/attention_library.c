@@ -26,9 +26,8 @@
 #include "kernel/attention_constants.h"
 #include "kernel/kernel.h"
 
-/* Tokens of the longest sequences that the libraries' authors publish; elements of the widest head that kernels keep in
- * registers. */
-enum { LONG = 16384, WIDEST = 256 };
+/* Tokens of the longest sequences that the libraries' authors publish. */
+enum { LONG = 16384 };
 
 static const char *const names[FT__LIBRARY_COUNT] = {
     [FT_LIBRARY_OPEN] = "sdpa",         [FT_LIBRARY_FLASH] = "flash",   [FT_LIBRARY_FLASH1] = "flash1",
@@ -79,7 +78,6 @@ static double share_of(const ft_device *device, const ft_op *op)
     if (!k) return 1;
     double wider = fmin(fmax(log2((double)op->u.attention.head_dim / 64), -1), 2);
     double forward = k->forward + k->forward_wider * wider, back = k->back + k->back_wider * wider;
-    if (op->u.attention.head_dim > WIDEST) back *= FT_K_ATTENTION_BEYOND_BACK;
     double cap = ft__matrix_cap(device, op->dtype);
     forward = of_capped(fmax(forward, k->least), cap), back = of_capped(fmax(back, k->least), cap);
     if (op->pass != FT_PASS_FWD_BWD) return op->pass == FT_PASS_FWD ? forward : back;

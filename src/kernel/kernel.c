@@ -7,6 +7,7 @@
 #include "graph/operator.h"
 #include "kernel/attention_constants.h"
 #include "kernel/attention_library.h"
+#include "kernel/attention_wide.h"
 #include "kernel/expert.h"
 #include "kernel/moe_backend.h"
 #include "kernel/skew.h"
@@ -203,6 +204,10 @@ ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, co
     if (same) settled.weights = FT_STORED_AS_COMPUTED;
     if (op->kind == FT_OP_MOE) settled.u.moe.backend = (int)ft__moe_backend(device, op);
     FT_TRY(forecast_whole(p, device, &settled, quantile, out, err));
+    if (ft__attention_wide(device, op)) {
+        ft__attention_wide_apply(device, op, out);
+        return FT_OK;
+    }
     if (!ft__library_named(device, op)) return FT_OK;
     ft_op longer;
     ft_forecast steady = *out;
