@@ -140,6 +140,8 @@ static const char *const feature_names[] = {
     "odd_group",
     "even_c",
     "even_k",
+    "way",
+    "second_way",
 };
 _Static_assert((int)(sizeof feature_names / sizeof *feature_names) == (int)FT_CONV_FEATURES, "a name for each");
 

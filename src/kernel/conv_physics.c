@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "graph/operator.h"
+#include "kernel/conv_choice.h"
 #include "kernel/conv_constants.h"
 #include "kernel/conv_layer.h"
 #include "kernel/conv_product.h"
@@ -77,12 +78,41 @@ static int even(double channels)
     return power;
 }
 
+/* The kernels that the library takes, where its heuristic was asked; the search's elsewhere. */
+typedef struct chosen {
+    double m, n, waves, second_waves;
+    int main, second;
+} chosen;
+
+static double waves_of(const conv *c, ft_conv_choice way, double m, double n, double searched)
+{
+    double of = way.m > 0 && way.n > 0 ? ceil(m / way.m) * ceil(n / way.n) / c->device->sms : searched;
+    return fmax(of, 1e-3);
+}
+
+static chosen choices(const conv *c, bool matrix, const ft_physics *out)
+{
+    const ft_conv_layer *l = &c->l;
+    ft_conv_choice first = {0}, second = {0};
+    double m = l->forward ? l->pixels : l->n * l->h * l->w, n = l->forward ? l->k : l->c;
+    if (matrix && l->forward) first = ft__conv_choice(c->device, c->op, l, FT_CONV_RESULT);
+    if (matrix && !l->forward && l->to_input) first = ft__conv_choice(c->device, c->op, l, FT_CONV_INPUT);
+    if (matrix && l->to_filter) second = ft__conv_choice(c->device, c->op, l, FT_CONV_FILTER);
+    return (chosen){.m = first.m > 0 ? first.m : out->tile_m,
+                    .n = first.n > 0 ? first.n : out->tile_n,
+                    .waves = waves_of(c, first, m, n, c->main.waves),
+                    .second_waves = waves_of(c, second, l->k, l->c * l->taps, c->second.waves),
+                    .main = first.way,
+                    .second = second.way};
+}
+
 static void features(const conv *c, bool matrix, ft_physics *out)
 {
     const ft_conv_layer *l = &c->l;
     const ft_op *op = c->op;
-    double step = matrix ? fmax(16 / l->e, 1) : 1, cp = ceil(l->c / l->g / step) * step, depth = l->depth,
-           waves = fmax(c->main.waves, 1e-3);
+    double step = matrix ? fmax(16 / l->e, 1) : 1, cp = ceil(l->c / l->g / step) * step, depth = l->depth;
+    chosen way = choices(c, matrix, out);
+    double waves = way.waves;
     float *f = out->feature;
     *f++ = ft__lg(1 + out->body_ms * 1e3 / c->th[l->eager ? GAP : LAUNCH]),
     *f++ = ft__lg(out->compute_ms / out->memory_ms);
@@ -90,11 +120,11 @@ static void features(const conv *c, bool matrix, ft_physics *out)
     *f++ = ft__lg(l->oh * l->ow), *f++ = ft__lg(l->n);
     *f++ = (float)l->taps, *f++ = (float)op->u.conv.stride, *f++ = (float)op->u.conv.nhwc, *f++ = (float)l->e,
     *f++ = (float)!matrix;
-    *f++ = (float)(waves / ceil(waves)), *f++ = ft__lg(waves), *f++ = (float)c->main.split, *f++ = (float)out->tile_m,
-    *f++ = (float)out->tile_n;
+    *f++ = (float)(waves / ceil(waves)), *f++ = ft__lg(waves), *f++ = (float)c->main.split, *f++ = (float)way.m,
+    *f++ = (float)way.n;
     *f++ = (float)(cp * l->g != l->c), *f++ = ft__lg((l->x + l->y + l->weights) / (c->device->l2_mib * 1048576)),
     *f++ = (float)c->way.fast;
-    *f++ = ft__lg((c->filters + 1e-6) / (c->data + 1e-6)), *f++ = ft__lg(fmax(c->second.waves, 1e-3)),
+    *f++ = ft__lg((c->filters + 1e-6) / (c->data + 1e-6)), *f++ = ft__lg(way.second_waves),
     *f++ = (float)c->second.split;
     *f++ = c->main.log_ratio[0], *f++ = c->main.log_ratio[2], *f++ = c->main.log_ratio[5], *f++ = c->main.log_ratio[7];
     *f++ = (float)fmin(l->c * l->taps / 64, 16);
@@ -106,6 +136,7 @@ static void features(const conv *c, bool matrix, ft_physics *out)
     *f++ = (float)l->s;
     *f++ = (float)(fmod(l->k / l->g, 8) > 0);
     *f++ = (float)even(l->c / l->g), *f++ = (float)even(l->k / l->g);
+    *f++ = (float)way.main, *f++ = (float)way.second;
 }
 
 /* Kernels with figures of their own, launches within them: what is left is learned in 16 bits, elsewhere nothing is. */

@@ -5,4 +5,7 @@
 
 extern const unsigned char ft__default_predictor[] __attribute__((visibility("hidden")));
 extern const unsigned char ft__default_predictor_end[] __attribute__((visibility("hidden")));
+/* data/choices/convolutions.bin, in the same way. */
+extern const unsigned char ft__conv_choices[] __attribute__((visibility("hidden")));
+extern const unsigned char ft__conv_choices_end[] __attribute__((visibility("hidden")));
 #endif

@@ -322,7 +322,7 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
     assert_true(ms > ft__floor_ms(&stranger, &op) && ms < 1e5);
 }
 
-/* The last two features: the power of two in the channels of a group, read and written. */
+/* The power of two in the channels of a group, read and written; behind them what the library answers, of one group. */
 static void trees_see_what_divides_the_channels(void **state)
 {
     (void)state;
@@ -339,7 +339,8 @@ static void trees_see_what_divides_the_channels(void **state)
         ft_physics ph;
         op.u.conv.groups = rows[i].groups;
         ft__conv_family.physics(&h200, &op, theta, true, &ph);
-        assert_true(ph.feature[last - 1] == rows[i].even_c && ph.feature[last] == rows[i].even_k);
+        assert_true(ph.feature[last - 3] == rows[i].even_c && ph.feature[last - 2] == rows[i].even_k);
+        assert_true((ph.feature[last - 1] > 0) == (rows[i].groups == 1) && !(ph.feature[last] > 0));
     }
 }
 

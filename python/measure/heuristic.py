@@ -1,0 +1,135 @@
+"""cuDNN's heuristic for convolutions in bf16, asked through its backend interface without a GPU (choices.py)."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import NamedTuple
+
+# cudnn_graph.h of cuDNN 9: kinds of descriptors, attributes, types of attributes.
+TENSOR, CONVOLUTION, GRAPH, HEURISTIC, CONFIG, ENGINE, KNOB, DEVICE = 17, 1, 15, 4, 3, 2, 7, 38
+OPERATIONS = (10, 12, 11)  # forward, the picture's gradient, the filters'
+OPERANDS = ((702, 704, 703, 705, 700, 701), (708, 710, 709, 711, 706, 707), (714, 716, 715, 717, 712, 713))
+DATA_TYPE, INT64, FLOAT, MODE, HEURISTIC_MODE, KNOB_TYPE, DESCRIPTOR, CHAR = 1, 3, 4, 7, 8, 9, 15, 24
+BF16, FP32, CROSS_CORRELATION, INSTANT = 9, 0, 1, 0
+TILE, KNOBS = 2, 24
+
+
+class Shape(NamedTuple):
+    product: int  # 0 the result, 1 the picture's gradient, 2 the filters'
+    nhwc: bool
+    n: int
+    c: int
+    k: int
+    sides: tuple[int, ...]
+    taps: tuple[int, ...]
+    stride: tuple[int, ...]
+    pad: tuple[int, ...]
+
+
+def outer(s: Shape) -> tuple[int, ...]:
+    dims = zip(s.sides, s.taps, s.stride, s.pad, strict=True)
+    return tuple((side + 2 * pad - taps) // stride + 1 for side, taps, stride, pad in dims)
+
+
+def strides(sizes: tuple[int, ...], last: bool) -> list[int]:
+    order = [0, *range(2, len(sizes)), 1] if last else list(range(len(sizes)))
+    out, step = [0] * len(sizes), 1
+    for axis in reversed(order):
+        out[axis] = step
+        step *= sizes[axis]
+    return out
+
+
+class Heuristic:
+    """One described device."""
+
+    def __init__(self, device: bytes) -> None:
+        self.library = ctypes.CDLL("libcudnn.so.9")
+        self.taken: list[ctypes.c_void_p] = []
+        self.device = self.make(DEVICE)
+        self.set(self.device, 2702, CHAR, ctypes.create_string_buffer(device, len(device)), len(device))
+        self.finish(self.device)
+        self.taken.clear()  # it stays
+
+    def call(self, name: str, *arguments) -> None:
+        status = getattr(self.library, f"cudnnBackend{name}")(*arguments)
+        if status:
+            raise ValueError(f"{name}: status {status}")
+
+    def make(self, kind: int) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        self.call("CreateDescriptor", kind, ctypes.byref(made))
+        self.taken.append(made)
+        return made
+
+    def set(self, at: ctypes.c_void_p, attribute: int, kind: int, value, count: int = 1) -> None:
+        self.call("SetAttribute", at, attribute, kind, ctypes.c_int64(count), ctypes.byref(value))
+
+    def whole(self, at: ctypes.c_void_p, attribute: int, values) -> None:
+        self.set(at, attribute, INT64, (ctypes.c_int64 * len(values))(*values), len(values))
+
+    def get(self, at: ctypes.c_void_p, attribute: int, kind: int, out, count: int = 1) -> int:
+        got = ctypes.c_int64()
+        self.call("GetAttribute", at, attribute, kind, ctypes.c_int64(count), ctypes.byref(got), ctypes.byref(out))
+        return min(got.value, count)
+
+    def finish(self, at: ctypes.c_void_p) -> ctypes.c_void_p:
+        self.call("Finalize", at)
+        return at
+
+    def tensor(self, name: str, sizes: tuple[int, ...], last: bool) -> ctypes.c_void_p:
+        made = self.make(TENSOR)
+        self.set(made, 901, DATA_TYPE, ctypes.c_int(BF16))
+        self.whole(made, 902, sizes)
+        self.whole(made, 903, strides(sizes, last))
+        self.whole(made, 906, [ord(name)])
+        self.whole(made, 900, [16])
+        return self.finish(made)
+
+    def graph(self, s: Shape) -> ctypes.c_void_p:
+        conv = self.make(CONVOLUTION)
+        self.whole(conv, 106, [len(s.sides)])
+        self.set(conv, 100, DATA_TYPE, ctypes.c_int(FP32))
+        self.set(conv, 101, MODE, ctypes.c_int(CROSS_CORRELATION))
+        for attribute, values in ((105, s.pad), (104, s.pad), (102, [1] * len(s.pad)), (103, s.stride)):
+            self.whole(conv, attribute, values)
+        self.finish(conv)
+        x = self.tensor("x", (s.n, s.c, *s.sides), s.nhwc)
+        w = self.tensor("w", (s.k, s.c, *s.taps), s.nhwc)
+        y = self.tensor("y", (s.n, s.k, *outer(s)), s.nhwc)
+        operation = self.make(OPERATIONS[s.product])
+        at = OPERANDS[s.product]
+        for attribute, operand in zip(at, (conv, x, w, y), strict=False):
+            self.set(operation, attribute, DESCRIPTOR, operand)
+        self.set(operation, at[4], FLOAT, ctypes.c_float(1))
+        self.set(operation, at[5], FLOAT, ctypes.c_float(0))
+        graph = self.make(GRAPH)
+        self.set(graph, 801, DESCRIPTOR, self.finish(operation))
+        return self.finish(graph)
+
+    def first(self, s: Shape) -> tuple[int, int] | None:
+        """Engine and tile (-1: none) of its first answer; both -1: it has none, PyTorch asks for fallbacks; None: refused."""
+        try:
+            asked = self.make(HEURISTIC)
+            self.set(asked, 201, DESCRIPTOR, self.graph(s))
+            self.set(asked, 200, HEURISTIC_MODE, ctypes.c_int(INSTANT))
+            self.set(asked, 204, DESCRIPTOR, self.device)
+            self.finish(asked)
+            config, engine, index = self.make(CONFIG), self.make(ENGINE), ctypes.c_int64()
+            if not self.get(asked, 202, DESCRIPTOR, config):
+                return -1, -1
+            self.get(config, 300, DESCRIPTOR, engine)
+            self.get(engine, 1301, INT64, index)
+            knobs = (ctypes.c_void_p * KNOBS)(*(self.make(KNOB).value for _ in range(KNOBS)))
+            kind, value = ctypes.c_int(), ctypes.c_int64(-1)
+            for knob in knobs[: self.get(config, 302, DESCRIPTOR, knobs, KNOBS)]:
+                self.get(ctypes.c_void_p(knob), 600, KNOB_TYPE, kind)
+                if kind.value == TILE:
+                    self.get(ctypes.c_void_p(knob), 601, INT64, value)
+            return index.value, value.value
+        except ValueError:
+            return None
+        finally:
+            for each in self.taken:
+                self.library.cudnnBackendDestroyDescriptor(each)
+            self.taken.clear()

@@ -1,0 +1,88 @@
+/* Which kernels a library takes for convolutions: as its heuristic answered, where it was asked. */
+#include "graph/operator.h"
+#include "kernel_limits.h"
+
+#include "kernel/conv_choice.h"
+
+static ft_op conv(int64_t n, int64_t c, int64_t size, int64_t k, int64_t filter)
+{
+    ft_op op;
+    ft__op_init("conv2d", &op);
+    op.dtype = FT_BF16;
+    op.u.conv.n = n;
+    op.u.conv.c = c;
+    op.u.conv.h = op.u.conv.w = size;
+    op.u.conv.k = k;
+    op.u.conv.r = op.u.conv.s = filter;
+    op.u.conv.pad = filter / 2;
+    op.u.conv.nhwc = true;
+    return op;
+}
+
+static ft_conv_choice choice(const char *gpu, const ft_op *op, int part)
+{
+    ft_device device = limit_device(gpu);
+    ft_conv_layer layer = ft__conv_layer(op);
+    return ft__conv_choice(&device, op, &layer, part);
+}
+
+/* Tiles that cuDNN 9.19 answered (python/measure/heuristic.py). */
+static void tiles_are_those_that_the_library_answers(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t n, c, size, k, filter;
+        int m, width;
+    } asked[] = {{1, 128, 28, 128, 3, 64, 64},
+                 {64, 64, 56, 64, 3, 256, 64},
+                 {32, 128, 28, 128, 3, 128, 128},
+                 {20, 256, 14, 256, 3, 64, 128},
+                 {32, 256, 14, 256, 3, 128, 128}};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
+        ft_op op = conv(asked[i].n, asked[i].c, asked[i].size, asked[i].k, asked[i].filter);
+        ft_conv_choice got = choice("h200_sxm", &op, FT_CONV_RESULT);
+        assert_true(got.way > 0);
+        if (got.m != asked[i].m || got.n != asked[i].width)
+            fail_msg("%zu: %dx%d, the library answers %dx%d", i, got.m, got.n, asked[i].m, asked[i].width);
+    }
+}
+
+static void products_are_asked_apart(void **state)
+{
+    (void)state;
+    ft_op op = conv(8, 512, 28, 64, 3);
+    ft_conv_choice data = choice("h200_sxm", &op, FT_CONV_INPUT), filters = choice("h200_sxm", &op, FT_CONV_FILTER);
+    assert_true(data.way > 0 && filters.way > 0);
+    assert_true(data.m != filters.m || data.n != filters.n || data.way != filters.way);
+}
+
+static void nothing_is_known_of_others(void **state)
+{
+    (void)state;
+    ft_op plain = conv(32, 128, 28, 128, 3), op = plain;
+    assert_true(choice("h200_sxm", &plain, FT_CONV_RESULT).way > 0);
+    assert_int_equal(choice("a100_sxm_80gb", &plain, FT_CONV_RESULT).way, 0);
+    assert_int_equal(choice("b200_sxm", &plain, FT_CONV_RESULT).way, 0);
+    op.dtype = FT_TF32;
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+    op = plain, op.u.conv.groups = 4;
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+    op = plain, op.u.conv.dilated = true;
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+    op = conv(32, 128, 28, 128, 1); /* a product, which another library takes */
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+    op.u.conv.stride = 2;
+    assert_true(choice("h200_sxm", &op, FT_CONV_RESULT).way > 0);
+    op = plain, op.u.conv.space = 3;
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_are_those_that_the_library_answers),
+        cmocka_unit_test(products_are_asked_apart),
+        cmocka_unit_test(nothing_is_known_of_others),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
