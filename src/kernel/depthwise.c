@@ -20,6 +20,7 @@ typedef struct effort {
 
 enum { NATIVE, FIRST, LAST, LAST_WIDE, WHO };
 enum { FORWARD, INPUT, FILTER, PARTS };
+enum { WARP = 32, MOST_TAPS = 1024 }; /* of a side, beyond which nobody counts them one by one */
 static const effort efforts[WHO][PARTS] = {
     [NATIVE] = {FT_K_DEPTHWISE_KERNELS_NATIVE_FORWARD, FT_K_DEPTHWISE_KERNELS_NATIVE_INPUT,
                 FT_K_DEPTHWISE_KERNELS_NATIVE_FILTER},
@@ -46,6 +47,21 @@ static int who(const ft_op *op)
 static double each(const effort *e, int64_t filter)
 {
     return filter == 3 ? e->three : filter == 5 ? e->five : e->other;
+}
+
+/* Share of a filter's taps that cost anything. PyTorch's own kernels have a thread per result, ask of every tap whether
+ * it lies on the picture and pass over it where not (aten/src/ATen/native/cuda/DepthwiseConv2d.cu): the warp is spared
+ * it where none of its threads needs it. They cover a row of results, or as many rows as 32 have room for. */
+static double needed(const ft_op *op, double oh, double ow)
+{
+    double h = (double)op->u.conv.h, w = (double)op->u.conv.w, r = (double)op->u.conv.r, s = (double)op->u.conv.s,
+           stride = (double)op->u.conv.stride, pad = (double)op->u.conv.pad, down = 0, across = 0;
+    if (!(oh >= 1 && ow >= 1) || r > MOST_TAPS || s > MOST_TAPS) return 1;
+    for (double tap = 0; tap < r; tap++) /* rows of results whose tap lies between the first pixel and the last */
+        down += fmax(0, fmin(oh - 1, floor((h - 1 + pad - tap) / stride)) - fmax(0, ceil((pad - tap) / stride)) + 1);
+    for (double tap = 0; tap < s; tap++) /* any result of a row */
+        across += fmin(ow - 1, floor((w - 1 + pad - tap) / stride)) >= fmax(0, ceil((pad - tap) / stride));
+    return fmin(1, down / (oh * r) + (fmax(1, WARP / ow) - 1) / r) * across / s;
 }
 
 /* Channels last in 16 bits, as two dimensions have it. */
@@ -100,7 +116,9 @@ ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
     int by = who(op);
     double bytes = (n * c * h * w + n * k * oh * ow) * e / (FT_K_DEPTHWISE_BANDWIDTH * device->memory_gbps * 1e6);
     double image = by == NATIVE ? FT_K_DEPTHWISE_IMAGE_PIXELS : 0;
-    const double sums[PARTS] = {n * k * oh * ow * taps, n * c * h * w * taps * k / c, n * k * taps * (oh * ow + image)};
+    double seen = by == NATIVE ? needed(op, oh, ow) : 1;
+    const double sums[PARTS] = {n * k * oh * ow * taps * seen, n * c * h * w * taps * k / c * seen,
+                                n * k * taps * (oh * ow + image)};
     int parts = ft__conv_parts(op);
     ft_own_figures out = {.spread = FT_K_DEPTHWISE_SPREAD};
     for (int part = FORWARD; part < PARTS; part++) {

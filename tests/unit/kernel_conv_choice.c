@@ -3,6 +3,7 @@
 #include "kernel_limits.h"
 
 #include "kernel/conv_choice.h"
+#include "kernel/depthwise.h"
 
 static ft_op conv(int64_t n, int64_t c, int64_t size, int64_t k, int64_t filter)
 {
@@ -77,12 +78,28 @@ static void nothing_is_known_of_others(void **state)
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
 }
 
+/* PyTorch's own depthwise kernels pass over taps beside the picture: of 31x31 over 12x12 a third count. */
+static void taps_beside_the_picture_are_passed_over(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op large = conv(256, 576, 12, 576, 31), small = conv(256, 576, 12, 576, 11);
+    large.u.conv.nhwc = small.u.conv.nhwc = false;
+    large.u.conv.groups = small.u.conv.groups = 576;
+    double most = ft__depthwise(&device, &large).compute_ms, some = ft__depthwise(&device, &small).compute_ms;
+    assert_true(most > some);
+    assert_true(most < 4 * some);
+    large.u.conv.nhwc = small.u.conv.nhwc = true; /* cuDNN's do not */
+    assert_true(ft__depthwise(&device, &large).compute_ms > 7 * ft__depthwise(&device, &small).compute_ms);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_are_those_that_the_library_answers),
         cmocka_unit_test(products_are_asked_apart),
         cmocka_unit_test(nothing_is_known_of_others),
+        cmocka_unit_test(taps_beside_the_picture_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
