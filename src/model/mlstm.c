@@ -12,12 +12,11 @@ typedef struct sizes {
 } sizes;
 
 /* Each chunk's state: gates of its tokens, keys by them, a product, and the sum with what was left of the last. */
-static ft_ref states(ft_maker *m, ft_ref k, ft_ref v, sizes s)
+static ft_ref states(ft_maker *m, ft_ref k, ft_ref v, ft_ref gate, sizes s)
 {
     enum { GATES = 8 };
     ft_build *b = &m->b;
     ft_at at = FT_AT(MIXER_SCAN_STATE);
-    ft_ref gate = ft__activation(b, s.all * s.side, 1, FT_FP32);
     for (int i = 0; i < GATES; i++) gate = ft__looped(b, ft__pointwise(b, at, "exp", gate), s.chunks);
     ft_ref faded = ft__looped(b, ft__mul(b, at, k, gate), s.chunks);
     ft_ref next = ft__looped(b, ft__matmul(b, at, faded, v, s.all, s.keys, s.values, s.side, "tn"), s.chunks);
@@ -26,7 +25,7 @@ static ft_ref states(ft_maker *m, ft_ref k, ft_ref v, sizes s)
 }
 
 /* Pairs inside chunks, weighed by the gates between them, and what the state says to each query. */
-static ft_ref chunked(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, sizes s)
+static ft_ref chunked(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref gate, sizes s)
 {
     enum { WEIGHTS = 5 };
     ft_build *b = &m->b;
@@ -34,7 +33,7 @@ static ft_ref chunked(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, sizes s)
     q = ft__cast(b, at, q, FT_FP32);
     k = ft__cast(b, at, k, FT_FP32);
     v = ft__cast(b, at, v, FT_FP32);
-    ft_ref state = states(m, k, v, s);
+    ft_ref state = states(m, k, v, ft__cast(b, at, gate, FT_FP32), s);
     ft_ref weight = ft__activation(b, s.all * s.side, s.side, FT_FP32);
     for (int i = 0; i < WEIGHTS; i++) weight = ft__pointwise(b, at, "exp", weight);
     ft_ref pairs = ft__matmul(b, at, q, k, s.all, s.side, s.side, s.keys, "nt");
@@ -73,7 +72,8 @@ ft_ref ft__part_mlstm(ft_maker *m, ft_ref x)
         ft_op op = ft__bytes_kernel("state_update", b->stored, 8 * state, 0);
         y = ft__scan_step(m, FT_AT(MIXER_SCAN_UPDATE), op, tokens, wide, b->stored, part, 3);
     } else {
-        y = chunked(m, part[0], part[1], part[2], s);
+        ft_ref both = ft__add(b, FT_AT(MIXER_GATES), gates[0], gates[1]); /* of logarithms: a token's weight */
+        y = chunked(m, part[0], part[1], part[2], ft__view(b, both, tokens * a->heads, 1, true), s);
         y = ft__contiguous(b, FT_AT(MIXER_SCAN_OUTPUT), ft__view(b, y, tokens, wide, true));
     }
     y = ft__row(b, FT_AT(MIXER_NORM), "layernorm", ft__view(b, y, tokens * a->heads, a->v_dim, false));
