@@ -80,6 +80,7 @@ RECORD ?=
 fuzz:
 	@scripts/setup test
 	@[ -f build-clang/build.ninja ] || CC=clang meson setup build-clang -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true >/dev/null
+	@meson configure build-clang -Dc_args= # scripts/test leaves out what only a search for new inputs has use for
 	@ninja -C build-clang --quiet
 	@scripts/fuzz $(if $(RUNS),-n $(RUNS),-h $(HOURS)) $(if $(RECORD),-r $(RECORD)) build-clang
 
