@@ -91,11 +91,17 @@ static bool shift(ft_change *c, ft_shift how)
     return false;
 }
 
+/* A stack may widen what lies beside packed weights, whatever format a request names: then it is autocast all the same.
+ */
 static bool set_dtype(ft_change *c, int64_t to)
 {
-    ft_workload *w = &c->work;
+    ft_workload *w = &c->work, asked = *w;
+    const ft_parallel *p = &c->parallel;
     ft_dtype dtype = (ft_dtype)(to & (FT_MOVE_AUTOCAST - 1));
     bool autocast = (to & FT_MOVE_AUTOCAST) != 0;
+    asked.dtype = dtype;
+    asked.autocast = autocast;
+    if (ft__kbit_prepared(&asked, ft__stack_of(&asked, p->zero, p->dp * p->cp))) autocast = true;
     if (w->dtype == dtype && w->autocast == autocast) return false;
     if (!c->kv_given) w->kv_dtype = ft__usual_kv_dtype(dtype, c->device->peak_tflops[FT_BF16] > 0);
     w->dtype = dtype;
