@@ -74,7 +74,8 @@ HAPPEN = {
     "largest": {"master_weights"},  # on, unless it is said otherwise
     "plan": OF_OTHER_LAYOUTS,
     "choose": OF_OTHER_LAYOUTS | {"expandable_segments", "recompute_layers", "parallel.schedule", "parallel.tp_overlap",
-                                  "parallel.overlap_p2p", "cluster.nodes", "allow"},  # one layout of all is told of
+                                  "parallel.overlap_p2p", "cluster.nodes", "allow",  # one layout of all is told of
+                                  "deadline_days"},  # kept by far
 }
 SECTIONS_AS_ONE = ("loader", "lora")  # warned of as a whole, or a part that needs another
 
