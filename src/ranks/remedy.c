@@ -165,9 +165,9 @@ static bool has(const ft_may *may, const ft_parallel *p, const ft_workload *w)
     return may->zero & 1u << p->zero && may->recompute & 1u << w->recompute && !(may->only_data && cut);
 }
 
-/* Whether a rank of this layout fits. One that cannot be built does not. */
-static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *p, const ft_workload *w, bool *out,
-                      ft_error *err)
+/* Whether a rank of this layout fits. One that cannot be built, or not within `trials`, does not. */
+static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *p, const ft_workload *w,
+                      ft_arena *trials, bool *out, ft_error *err)
 {
     ft_error ignored;
     ft_memory m;
@@ -185,26 +185,38 @@ static ft_status fits(const ft_ranks *r, const ft_stage *of, const ft_parallel *
     judged.verdict_alone = true;
     other.parallel = p;
     other.work = &judged;
+    other.arena = trials;
+    ft__arena_reset(trials);
     ft_status status = ft__ranks_memory(&other, &m, &worst, &ignored);
-    if (status == FT_E_MEMORY) return ft__no_memory(err);
+    if (status == FT_E_MEMORY && !ft__arena_full(trials)) return ft__no_memory(err);
     *out = status == FT_OK && m.verdict == FT_FIT_YES;
     return FT_OK;
 }
 
-ft_status ft__ranks_remedy(const ft_ranks *r, const ft_stage *of, const char **out, ft_error *err)
+static ft_status search(const ft_ranks *r, const ft_stage *of, ft_arena *trials, const char **out, ft_error *err)
 {
     ft_parallel p;
     ft_workload w;
     bool found = false;
-    *out = "";
     for (size_t i = 0; i < sizeof changes / sizeof *changes && !found && r->work->task == FT_TRAIN; i++)
-        if (apply(&changes[i], r, &p, &w)) FT_TRY(fits(r, of, &p, &w, &found, err));
+        if (apply(&changes[i], r, &p, &w)) FT_TRY(fits(r, of, &p, &w, trials, &found, err));
     for (int64_t times = 2; times <= MOST_TIMES && !found; times *= 2)
         for (size_t i = 0; i < sizeof growths / sizeof *growths && !found; i++)
-            if (grow(&growths[i], times, r, &p, &w)) FT_TRY(fits(r, of, &p, &w, &found, err));
+            if (grow(&growths[i], times, r, &p, &w)) FT_TRY(fits(r, of, &p, &w, trials, &found, err));
     if (!found) return FT_OK;
     char text[160];
     describe(r, &p, &w, text, sizeof text);
     *out = ft__arena_copy(r->arena, text, strlen(text));
     return *out ? FT_OK : ft__no_memory(err);
+}
+
+/* A hundred layouts one after another: in an arena of their own, so that the step that was asked for has its own. */
+ft_status ft__ranks_remedy(const ft_ranks *r, const ft_stage *of, const char **out, ft_error *err)
+{
+    *out = "";
+    ft_arena *trials = ft__arena_new((size_t)512 << 20);
+    if (!trials) return ft__no_memory(err);
+    ft_status status = search(r, of, trials, out, err);
+    ft__arena_free(trials);
+    return status;
 }
