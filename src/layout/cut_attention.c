@@ -136,6 +136,20 @@ static void latents(cutter *c, ft_node *n)
     ft__cut_emit(c, n);
 }
 
+/* Keys and values of an earlier layer come from outside of this one: a rank has those of its own heads there, too. */
+static void cut_shared_keys(cutter *c, const ft_node *n)
+{
+    const double part = ft__cut_kv_part(c);
+    for (int i = 1; i < 3 && i < n->in_count; i++) {
+        share s = c->of[n->in[i]];
+        if (s.split) continue;
+        s.cols *= part;
+        s.part = part;
+        s.split = s.in_cols = true;
+        ft__cut_give(c, n->in[i], s);
+    }
+}
+
 void ft__cut_attention(cutter *c, ft_node *n)
 {
     if (n->op.kind == FT_OP_MLA) {
@@ -148,6 +162,7 @@ void ft__cut_attention(cutter *c, ft_node *n)
     bool trade = cp > 1 && kind == FT_CONTEXT_ULYSSES;
     ft_ref y = n->out[0];
     n->op.u.attention.heads = ft__cut_part(n->op.u.attention.heads, heads);
+    if (s.split) cut_shared_keys(c, n);
     if (s.split) n->op.u.attention.kv_heads = ft__cut_part(n->op.u.attention.kv_heads, c->of[n->in[1]].part);
     share o = {.rows = s.rows / heads, .cols = heads, .part = heads, .split = s.split, .in_cols = true};
     o.tokens = s.tokens;

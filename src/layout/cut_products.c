@@ -3,8 +3,7 @@
 
 #include "layout/cutter.h"
 
-/* Fewer key-value heads than ranks: each is held by several of them. */
-static double kv_part(const cutter *c)
+double ft__cut_kv_part(const cutter *c)
 {
     double tp = (double)c->p->tp, kv = (double)c->model->kv_heads;
     return kv >= 1 && kv < tp ? 1 / kv : 1 / tp;
@@ -14,9 +13,9 @@ double ft__cut_columns(const cutter *c, const ft_node *n)
 {
     double tp = (double)c->p->tp, heads = (double)c->model->heads, kv = (double)c->model->kv_heads;
     ft_site site = ft__node_site(n);
-    if (site == FT_SITE_ATTN_K_PROJ || site == FT_SITE_ATTN_V_PROJ) return kv_part(c);
+    if (site == FT_SITE_ATTN_K_PROJ || site == FT_SITE_ATTN_V_PROJ) return ft__cut_kv_part(c);
     if (site == FT_SITE_ATTN_QKV_PROJ && heads > 0 && kv > 0)
-        return (heads / tp + 2 * kv * kv_part(c)) / (heads + 2 * kv);
+        return (heads / tp + 2 * kv * ft__cut_kv_part(c)) / (heads + 2 * kv);
     return 1 / tp;
 }
 

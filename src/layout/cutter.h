@@ -32,6 +32,8 @@ static inline ft_tensor *cut_tensor(const cutter *c, ft_ref x) { return &c->g->t
 static inline share whole_share(void) { return (share){.rows = 1, .cols = 1, .part = 1, .gathered = FT_NONE}; }
 
 int64_t ft__cut_part(int64_t whole, double share_of);
+/* Of the key-value heads. Fewer of them than ranks: each is held by several. */
+double ft__cut_kv_part(const cutter *c);
 static inline int64_t cut_divided(int64_t n, double by) { return n > 0 ? ft__cut_part(n, 1 / by) : n; }
 void ft__cut_give(cutter *c, ft_ref x, share s);
 void ft__cut_emit(cutter *c, const ft_node *n);
