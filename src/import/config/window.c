@@ -54,6 +54,8 @@ ft_status ft__config_window(const ft_reading *r, ft_arch *a)
 {
     const json_t *list = json_object_get(r->config, "layer_types");
     if (a->window && !strncmp(a->model_type, "qwen", 4)) FT_TRY(read_switch(r, a));
+    if (a->window && list && !json_is_null(list) && !json_is_array(list))
+        return ft__config_fail(r, FT_E_TYPE, "layer_types", "\"layer_types\" must be a list, one word a layer");
     if (a->window && json_is_array(list)) read_layer_types(list, a);
     if (!a->window || a->window_every < 2) a->window_every = 0;
     return FT_OK;
