@@ -1,8 +1,8 @@
 /* attention_wide.c: attention with heads of more than 256 elements.
  *
- * Neither cuDNN nor FlashAttention takes them: PyTorch falls back to CUTLASS's memory-efficient kernels, which keep their
- * sums in memory and were made for warp-level instructions. A block of threads has one tile and walks all rows of the
- * other side. With few heads that walk is the time, as long with one head as with eight; with many, the SMs' rate
+ * Neither cuDNN nor FlashAttention takes them: PyTorch falls back to CUTLASS's memory-efficient kernels, which keep
+ * their sums in memory and were made for warp-level instructions. A block of threads has one tile and walks all rows of
+ * the other side. With few heads that walk is the time, as long with one head as with eight; with many, the SMs' rate
  * decides:
  *
  *   forward   T = W + F / R

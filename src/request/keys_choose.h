@@ -38,7 +38,7 @@
       "what the chosen one has least of; knee: the corner of days (or answers) against dollars",                       \
       "`cost`, `time`, `energy`, `carbon`: what the chosen one has least of; `knee`: of days against dollars")         \
     FLAG(TODAY, "today", TEXT, 0, 0, NO_WORDS, DEPENDS, "today", 0, "DATE", CHOOSE,                                    \
-      "the date that prices are old by [the clock's]", "the clock's date; `\"2026-11-16\"`: what prices are old by")    \
+      "the date that prices are old by [the clock's]", "the clock's date; `\"2026-11-16\"`: what prices are old by")   \
     PLAIN(DEADLINE_DAYS, "deadline_days", REAL, 0, 1e6, NO_WORDS, DEPENDS, "`deadline`, in days")                      \
     PLAIN(BUDGET_USD, "budget_usd", REAL, 0, 1e15, NO_WORDS, DEPENDS, "`budget` by another name")                      \
     PLAIN(OWN_PRICES, "prices", ANY, 0, 0, NO_WORDS, DEPENDS, "`price` by another name")                               \

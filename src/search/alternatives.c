@@ -1,5 +1,5 @@
-/* alternatives.c: what stands beside the plans: layouts that would be faster and do not fit, time against memory, and what
- * becomes of the plans where the network is not what it was taken for. */
+/* alternatives.c: what stands beside the plans: layouts that would be faster and do not fit, time against memory, and
+ * what becomes of the plans where the network is not what it was taken for. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -164,7 +164,8 @@ ft_status ft__plan_by_gpus(const ft_context *ft, ft_scratch *scratch, const ft_p
 /* The request that a layout is the answer of, to be released; NULL: out of memory. */
 json_t *ft__plan_json(const ft_plan *p, const ft_layout *layout);
 
-/* Between plan.c and alternatives.c: bytes that a rank takes, whether a layout can be a plan, the order of plans by time. */
+/* Between plan.c and alternatives.c: bytes that a rank takes, whether a layout can be a plan, the order of plans by
+ * time. */
 double ft__plan_held(const ft_candidate *c);
 bool ft__plan_stands(const ft_candidate *c);
 int ft__plan_by_time(const void *a, const void *b);

@@ -192,8 +192,8 @@ double ft__interval_level(double quantile)
 double ft__interval_below(double share) { return fmin(share, FT_K_INTERVAL_BELOW); }
 double ft__interval_least(double ms) { return FT_K_INTERVAL_LEAST * ms; }
 
-/* Whether compiled attention is given a mask, as transformers' is: whether other software would call it causal instead is
- * not known where no stack is named. */
+/* Whether compiled attention is given a mask, as transformers' is: whether other software would call it causal instead
+ * is not known where no stack is named. */
 static bool masked_for_all_we_know(const ft_graph *g, const ft_workload *work)
 {
     if (work->stack || work->attention != FT_SDPA || work->execution != FT_RUN_COMPILE) return false;

@@ -188,8 +188,8 @@ static void a_thirteenth_round(void **state)
     blind_round("measurements/h200/architectures_thirteenth.jsonl", (blind_bounds){52, 0.032, 0.042, 0.003, 0, 0.14});
 }
 
-/* The fifteenth: whole checkpoints at their full size. The two apart are an encoder-decoder of short texts and mixtures of
- * small experts. */
+/* The fifteenth: whole checkpoints at their full size. The two apart are an encoder-decoder of short texts and a
+ * mixture of small experts. */
 static void a_fifteenth_round(void **state)
 {
     (void)state;

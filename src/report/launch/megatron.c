@@ -1,6 +1,6 @@
 /* megatron.c: a plan as flags of Megatron-LM (megatron/training/arguments.py of core_r0.16): the layout, the batch, the
- * recomputation, and of the model what its shape says (megatron_model.c). Data, tokenizer, learning rate and checkpoints
- * are the user's. */
+ * recomputation, and of the model what its shape says (megatron_model.c). Data, tokenizer, learning rate and
+ * checkpoints are the user's. */
 #include "report/launch/megatron.h"
 
 #include <inttypes.h>

@@ -1,6 +1,7 @@
-/* nemo.c: a plan as a program of NeMo 2 that takes a recipe (of adapters the one that fine-tunes), gives it the layout and starts it by NeMo-Run
- * (NVIDIA-NeMo/NeMo 2.5: nemo/collections/llm/recipes, nemo/lightning/pytorch/strategies/megatron_strategy.py;
- * NVIDIA-NeMo/Run, docs/guides/execution.md). Which recipe is its argument; data and checkpoints are the recipe's. */
+/* nemo.c: a plan as a program of NeMo 2 that takes a recipe (of adapters the one that fine-tunes), gives it the layout
+ * and starts it by NeMo-Run (NVIDIA-NeMo/NeMo 2.5: nemo/collections/llm/recipes,
+ * nemo/lightning/pytorch/strategies/megatron_strategy.py; NVIDIA-NeMo/Run, docs/guides/execution.md). Which recipe is
+ * its argument; data and checkpoints are the recipe's. */
 #include <inttypes.h>
 
 #include "report/launch/launch.h"
