@@ -57,9 +57,9 @@ static double needed(const ft_op *op, double oh, double ow)
     double h = (double)op->u.conv.h, w = (double)op->u.conv.w, r = (double)op->u.conv.r, s = (double)op->u.conv.s,
            stride = (double)op->u.conv.stride, pad = (double)op->u.conv.pad, down = 0, across = 0;
     if (!(oh >= 1 && ow >= 1) || r > MOST_TAPS || s > MOST_TAPS) return 1;
-    for (double tap = 0; tap < r; tap++) /* rows of results whose tap lies between the first pixel and the last */
+    for (int tap = 0; tap < r; tap++) /* rows of results whose tap lies between the first pixel and the last */
         down += fmax(0, fmin(oh - 1, floor((h - 1 + pad - tap) / stride)) - fmax(0, ceil((pad - tap) / stride)) + 1);
-    for (double tap = 0; tap < s; tap++) /* any result of a row */
+    for (int tap = 0; tap < s; tap++) /* any result of a row */
         across += fmin(ow - 1, floor((w - 1 + pad - tap) / stride)) >= fmax(0, ceil((pad - tap) / stride));
     return fmin(1, down / (oh * r) + (fmax(1, WARP / ow) - 1) / r) * across / s;
 }

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "graph/format.h"
+#include "model/layer_fields.h"
 #include "model/steps.h"
 
 /* Which builder: see model.c. */
@@ -107,17 +108,16 @@ typedef enum ft_delta_kind {
     FT_DELTA_CHANNEL /* a decay for each channel, each of q, k, v by itself: kimi_linear */
 } ft_delta_kind;
 
-/* What layers of one model may differ in. Sizes of 0 are the model's own; a window of -1 is none. */
+/* What layers of one model may differ in. */
 typedef struct ft_layer_shape {
     ft_mixer mixer;
     ft_feed feed;
-    int64_t heads, kv_heads, head_dim, v_dim, rotary_dim, window, ffn, moe_ffn, topk, shared_ffn;
-    int64_t compress; /* tokens to a summary: deepseek_v4; 0: none */
-    bool rotated, chunked, sinks, indexed, keys_are_values;
-    bool shares_keys; /* keys and values are an earlier layer's: gemma3n, gemma4 */
-    bool start_bare;  /* no norm before attention: the first of modernbert, behind the embedding's */
-    bool grams;       /* embeddings of the last few tokens are added to the streams first: qwen4_exp */
-    bool sparse_gate; /* of the network's gates the largest alone pass: gemma3n */
+#define SIZE(name, what) int64_t name;
+    FT_LAYER_SIZES(SIZE)
+#undef SIZE
+#define FLAG(name, what) bool name;
+    FT_LAYER_FLAGS(FLAG)
+#undef FLAG
 } ft_layer_shape;
 enum { FT_MOST_KINDS = 64, FT_MOST_PLANNED = 512 };
 
@@ -344,7 +344,7 @@ typedef struct ft_arch {
     int64_t cross_width;  /* of what they look at; 0: hidden */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
-    /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels (ears.c) */
+    /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels */
     int64_t ear_layers, ear_hidden, ear_ffn, ear_mel_bins, ear_filters, ear_out;
     int32_t step_count; /* 0: the projector is what tower_out and tower_merge say */
     ft_project_step steps[FT_MOST_STEPS];

@@ -2,12 +2,9 @@
  * shapes by layer. */
 #include "model/plan.h"
 
-#include <string.h>
-
 ft_layer_shape ft__layer_usual(const ft_arch *a)
 {
-    ft_layer_shape l;
-    memset(&l, 0, sizeof l); /* kinds are compared as bytes */
+    ft_layer_shape l = {0};
     l.mixer = a->mixer != FT_MIX_ATTENTION ? a->mixer : a->kv_lora > 0 ? FT_MIX_LATENT : FT_MIX_ATTENTION;
     l.feed = a->experts > 0 ? FT_FEED_EXPERTS : FT_FEED_DENSE;
     l.window = -1;
@@ -36,12 +33,19 @@ ft_layer_shape ft__layer_at(const ft_arch *a, int64_t i)
     return l;
 }
 
+static bool same(const ft_layer_shape *a, const ft_layer_shape *b)
+{
+#define EQUAL(name, what) &&a->name == b->name
+    return a->mixer == b->mixer && a->feed == b->feed FT_LAYER_SIZES(EQUAL) FT_LAYER_FLAGS(EQUAL);
+#undef EQUAL
+}
+
 bool ft__plan(ft_arch *a, const ft_layer_shape *layers)
 {
     a->kind_count = 0;
     for (int64_t i = 0; i < a->layers; i++) {
         int32_t at = 0;
-        while (at < a->kind_count && memcmp(&a->kinds[at], &layers[i], sizeof *layers) != 0) at++;
+        while (at < a->kind_count && !same(&a->kinds[at], &layers[i])) at++;
         if (at == a->kind_count) {
             if (at == FT_MOST_KINDS) return false;
             a->kinds[a->kind_count++] = layers[i];
