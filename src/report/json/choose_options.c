@@ -30,8 +30,9 @@ static void offered(ft_text *out, const ft_choice *c)
     ft__answer_word(out, "price_date", o->date);
 }
 
-static void option(ft_text *out, const ft_choice *c)
+static void option(ft_text *out, const void *choice)
 {
+    const ft_choice *c = choice;
     static const char *const days[] = {"days", "low_days", "high_days"},
                              *const usd[] = {"dollars", "low_dollars", "high_dollars"},
                              *const kwh[] = {"kwh", "low_kwh", "high_kwh"},
@@ -52,36 +53,46 @@ static void option(ft_text *out, const ft_choice *c)
     ft__json_member_number(out, "goodput", c->goodput.useful, 6);
 }
 
-static void point(ft_text *out, const ft_choice *c)
+static void point(ft_text *out, const void *choice)
 {
+    const ft_choice *c = choice;
     ft__json_member_text(out, "gpu", c->gpu);
     ft__json_member_whole(out, "gpus", c->gpus);
     ft__answer_figure(out, "days", c->days.at);
     ft__answer_figure(out, "dollars", c->usd.at);
 }
 
+static bool on_front(const void *choice) { return ((const ft_choice *)choice)->front; }
+static bool is_knee(const void *choice) { return ((const ft_choice *)choice)->knee; }
+
 void ft__answer_options(ft_text *out, const ft_chosen *c)
 {
+    ft_option_list list = {c->choices, c->count, sizeof *c->choices, option, point, on_front, is_knee};
+    ft__answer_option_list(out, &list);
+}
+
+void ft__answer_option_list(ft_text *out, const ft_option_list *l)
+{
+    const char *choices = l->choices, *knee = NULL;
     ft__json_member_list(out, "options");
-    for (size_t i = 0; i < c->count; i++) {
+    for (size_t i = 0; i < l->count; i++) {
         ft__json_open(out);
-        option(out, &c->choices[i]);
+        l->option(out, choices + i * l->size);
         ft__json_close(out);
     }
     ft__json_close_list(out);
     ft__json_member_list(out, "pareto");
-    for (size_t i = 0; i < c->count; i++) {
-        if (!c->choices[i].front) continue;
+    for (size_t i = 0; i < l->count; i++) {
+        const char *choice = choices + i * l->size;
+        if (!knee && l->is_knee(choice)) knee = choice;
+        if (!l->on_front(choice)) continue;
         ft__json_open(out);
-        point(out, &c->choices[i]);
+        l->point(out, choice);
         ft__json_close(out);
     }
     ft__json_close_list(out);
-    for (size_t i = 0; i < c->count; i++) {
-        if (!c->choices[i].knee) continue;
-        ft__json_member_open(out, "knee");
-        point(out, &c->choices[i]);
-        ft__json_close(out);
-        break;
-    }
+    if (!knee) return;
+    ft__json_member_open(out, "knee");
+    l->point(out, knee);
+    ft__json_close(out);
 }

@@ -160,8 +160,9 @@ static void point(ft_text *out, const ft_fleet_choice *c)
 }
 
 /* An option in few words, by the offer that it is paid by. */
-static void option(ft_text *out, const ft_fleet_choice *c)
+static void option(ft_text *out, const void *at)
 {
+    const ft_fleet_choice *c = at;
     const ft_offer *o = c->price.cheapest;
     bool lost = c->verdict && strcmp(c->verdict, "chosen") != 0;
     ft__json_member_text(out, "gpu", c->gpu);
@@ -182,39 +183,23 @@ static void option(ft_text *out, const ft_fleet_choice *c)
     point(out, c);
 }
 
-static void on_front(ft_text *out, const ft_fleet_choice *c)
+static void front_point(ft_text *out, const void *at)
 {
+    const ft_fleet_choice *c = at;
     ft__json_member_text(out, "gpu", c->gpu);
     ft__json_member_whole(out, "gpus", c->way.gpus);
     ft__answer_figure(out, "tpot_ms", c->way.tpot_ms);
     point(out, c);
 }
 
+static bool on_front(const void *at) { return ((const ft_fleet_choice *)at)->front; }
+static bool is_knee(const void *at) { return ((const ft_fleet_choice *)at)->knee; }
+
 /* As of a training job: options, the front of them and its knee; the whole of each stands in `choices`. */
 static void options(ft_text *out, const ft_fleet_chosen *c)
 {
-    ft__json_member_list(out, "options");
-    for (size_t i = 0; i < c->count; i++) {
-        ft__json_open(out);
-        option(out, &c->choices[i]);
-        ft__json_close(out);
-    }
-    ft__json_close_list(out);
-    ft__json_member_list(out, "pareto");
-    for (size_t i = 0; i < c->count; i++) {
-        if (!c->choices[i].front) continue;
-        ft__json_open(out);
-        on_front(out, &c->choices[i]);
-        ft__json_close(out);
-    }
-    ft__json_close_list(out);
-    for (size_t i = 0; i < c->count; i++) {
-        if (!c->choices[i].knee) continue;
-        ft__json_member_open(out, "knee");
-        on_front(out, &c->choices[i]);
-        ft__json_close(out);
-        break;
-    }
+    ft_option_list list = {c->choices, c->count, sizeof *c->choices, option, front_point, on_front, is_knee};
+    ft__answer_option_list(out, &list);
 }
 
 void ft__answer_fleet_chosen(ft_text *out, const json_t *id, const ft_fleet_chosen *c)

@@ -1,45 +1,37 @@
 /* bridge.c: a plan as overrides of a Megatron-Bridge recipe, in the Hydra syntax that its training scripts take
  * (docs.nvidia.com/nemo/megatron-bridge: "Megatron-LM to Megatron Bridge", "Parallelisms"): the groups model, train,
  * ddp and dataset of ConfigContainer. The recipe itself, data and checkpoints are the user's. */
-#include <inttypes.h>
-
 #include "report/launch/launch.h"
+#include "report/launch/settings.h"
 
-static void whole(ft_text *out, const char *key, int64_t value)
-{
-    ft__text_addf(out, "  %s=%" PRId64 " \\\n", key, value);
-}
-
-static void flag(ft_text *out, const char *key, bool value)
-{
-    ft__text_addf(out, "  %s=%s \\\n", key, value ? "true" : "false");
-}
+static const ft_syntax hydra = {"  ", "=", " \\\n", "true", "false", "null"};
 
 static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
 {
     ft_text letters = {0};
-    whole(out, "model.tensor_model_parallel_size", p->tp);
-    whole(out, "model.pipeline_model_parallel_size", p->pp);
+    ft__setting_whole(out, &hydra, "model.tensor_model_parallel_size", p->tp);
+    ft__setting_whole(out, &hydra, "model.pipeline_model_parallel_size", p->pp);
     if (p->vpp > 1)
-        whole(out, "model.virtual_pipeline_model_parallel_size", p->vpp);
+        ft__setting_whole(out, &hydra, "model.virtual_pipeline_model_parallel_size", p->vpp);
     else
-        ft__text_add(out, "  model.virtual_pipeline_model_parallel_size=null \\\n");
+        ft__setting(out, &hydra, "model.virtual_pipeline_model_parallel_size", NULL);
     ft_deal deal = ft__layout_deal(l->search->model.layers, p->pp * ft__parallel_chunks(p), p->rest);
-    if (deal == FT_DEAL_ENDS) flag(out, "model.account_for_embedding_in_pipeline_split", true);
-    if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS) flag(out, "model.account_for_loss_in_pipeline_split", true);
+    if (deal == FT_DEAL_ENDS) ft__setting_flag(out, &hydra, "model.account_for_embedding_in_pipeline_split", true);
+    if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS)
+        ft__setting_flag(out, &hydra, "model.account_for_loss_in_pipeline_split", true);
     ft__pipeline_letters(&letters, l);
     if (letters.length) /* quoted for the shell, and for Hydra */
         ft__text_addf(out, "  'model.pipeline_model_parallel_layout=\"%s\"' \\\n", letters.at);
     ft__text_drop(&letters, out);
-    whole(out, "model.context_parallel_size", p->cp);
-    if (p->cp > 1) ft__text_addf(out, "  model.cp_comm_type=%s \\\n", ft__cp_comm_type(p));
-    whole(out, "model.expert_model_parallel_size", p->ep);
-    if (p->etp > 0) whole(out, "model.expert_tensor_parallel_size", p->etp);
-    flag(out, "model.sequence_parallel", p->sp);
-    flag(out, "ddp.use_distributed_optimizer", p->zero >= 1);
-    flag(out, "optimizer.use_distributed_optimizer",
-         p->zero >= 1); /* checked by itself, before the two are brought in line */
-    flag(out, "ddp.overlap_grad_reduce", p->dp * p->cp > 1);
+    ft__setting_whole(out, &hydra, "model.context_parallel_size", p->cp);
+    if (p->cp > 1) ft__setting(out, &hydra, "model.cp_comm_type", ft__cp_comm_type(p));
+    ft__setting_whole(out, &hydra, "model.expert_model_parallel_size", p->ep);
+    if (p->etp > 0) ft__setting_whole(out, &hydra, "model.expert_tensor_parallel_size", p->etp);
+    ft__setting_flag(out, &hydra, "model.sequence_parallel", p->sp);
+    ft__setting_flag(out, &hydra, "ddp.use_distributed_optimizer", p->zero >= 1);
+    ft__setting_flag(out, &hydra, "optimizer.use_distributed_optimizer",
+                     p->zero >= 1); /* checked by itself, before the two are brought in line */
+    ft__setting_flag(out, &hydra, "ddp.overlap_grad_reduce", p->dp * p->cp > 1);
 }
 
 void ft__launch_bridge(ft_text *out, const ft_launch *l)
@@ -58,12 +50,12 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
                           "  optimizer.use_precision_aware_optimizer=true \\\n"
                           "  optimizer.overlap_cpu_optimizer_d2h_h2d=true \\\n");
     if (p->offload & 1u << FT_OFFLOAD_ACTIVATIONS) {
-        flag(out, "model.cpu_offloading", true);
-        whole(out, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
+        ft__setting_flag(out, &hydra, "model.cpu_offloading", true);
+        ft__setting_whole(out, &hydra, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
     }
-    if (w->lora_rank > 0) whole(out, "peft.dim", w->lora_rank); /* of a recipe that fine-tunes */
-    whole(out, "model.seq_length", w->seq);
-    whole(out, "dataset.sequence_length", w->seq);
-    whole(out, "train.micro_batch_size", p->batch);
+    if (w->lora_rank > 0) ft__setting_whole(out, &hydra, "peft.dim", w->lora_rank); /* of a recipe that fine-tunes */
+    ft__setting_whole(out, &hydra, "model.seq_length", w->seq);
+    ft__setting_whole(out, &hydra, "dataset.sequence_length", w->seq);
+    ft__setting_whole(out, &hydra, "train.micro_batch_size", p->batch);
     ft__text_addf(out, "  train.global_batch_size=%" PRId64 "\n", l->search->asked->global);
 }

@@ -7,9 +7,14 @@
 
 #include "report/launch/launch.h"
 
-static void flag(ft_text *out, const char *name) { ft__text_addf(out, "  --%s \\\n", name); }
+void ft__megatron_flag(ft_text *out, const char *name) { ft__text_addf(out, "  --%s \\\n", name); }
 
-static void whole(ft_text *out, const char *name, int64_t value)
+void ft__megatron_word(ft_text *out, const char *name, const char *value)
+{
+    ft__text_addf(out, "  --%s %s \\\n", name, value);
+}
+
+void ft__megatron_whole(ft_text *out, const char *name, int64_t value)
 {
     ft__text_addf(out, "  --%s %" PRId64 " \\\n", name, value);
 }
@@ -38,35 +43,35 @@ static void layout(ft_text *out, const ft_launch *l)
 {
     const ft_parallel *p = &l->plan->layout.parallel;
     int64_t layers = l->search->model.layers;
-    whole(out, "tensor-model-parallel-size", p->tp);
-    whole(out, "pipeline-model-parallel-size", p->pp);
-    if (p->vpp > 1) whole(out, "num-virtual-stages-per-pipeline-rank", p->vpp);
+    ft__megatron_whole(out, "tensor-model-parallel-size", p->tp);
+    ft__megatron_whole(out, "pipeline-model-parallel-size", p->pp);
+    if (p->vpp > 1) ft__megatron_whole(out, "num-virtual-stages-per-pipeline-rank", p->vpp);
     ft_deal deal = ft__layout_deal(layers, p->pp * ft__parallel_chunks(p), p->rest);
-    if (deal == FT_DEAL_ENDS) flag(out, "account-for-embedding-in-pipeline-split");
-    if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS) flag(out, "account-for-loss-in-pipeline-split");
+    if (deal == FT_DEAL_ENDS) ft__megatron_flag(out, "account-for-embedding-in-pipeline-split");
+    if (deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS) ft__megatron_flag(out, "account-for-loss-in-pipeline-split");
     ft_text letters = {0};
     ft__pipeline_letters(&letters, l);
     if (letters.length) ft__text_addf(out, "  --pipeline-model-parallel-layout '%s' \\\n", letters.at);
     ft__text_drop(&letters, out);
-    if (p->cp > 1) whole(out, "context-parallel-size", p->cp);
+    if (p->cp > 1) ft__megatron_whole(out, "context-parallel-size", p->cp);
     if (p->cp > 1) ft__text_addf(out, "  --cp-comm-type %s \\\n", ft__cp_comm_type(p));
-    if (p->ep > 1) whole(out, "expert-model-parallel-size", p->ep);
-    if (p->etp > 0) whole(out, "expert-tensor-parallel-size", p->etp);
-    if (p->sp) flag(out, "sequence-parallel");
-    if (p->zero >= 1) flag(out, "use-distributed-optimizer");
-    if (p->dp * p->cp > 1) flag(out, "overlap-grad-reduce");
-    if (p->zero >= 1 && p->gather_ahead) flag(out, "overlap-param-gather");
+    if (p->ep > 1) ft__megatron_whole(out, "expert-model-parallel-size", p->ep);
+    if (p->etp > 0) ft__megatron_whole(out, "expert-tensor-parallel-size", p->etp);
+    if (p->sp) ft__megatron_flag(out, "sequence-parallel");
+    if (p->zero >= 1) ft__megatron_flag(out, "use-distributed-optimizer");
+    if (p->dp * p->cp > 1) ft__megatron_flag(out, "overlap-grad-reduce");
+    if (p->zero >= 1 && p->gather_ahead) ft__megatron_flag(out, "overlap-param-gather");
 }
 
 static void batch(ft_text *out, const ft_launch *l)
 {
     const ft_workload *w = &l->search->request.work;
-    whole(out, "micro-batch-size", l->plan->layout.batch);
-    whole(out, "global-batch-size", l->search->asked->global);
-    whole(out, "seq-length", w->seq);
-    whole(out, "max-position-embeddings", w->seq);
-    if (w->dtype == FT_FP16) flag(out, "fp16");
-    if (w->dtype == FT_BF16 || w->dtype == FT_FP8 || w->dtype == FT_FP4) flag(out, "bf16");
+    ft__megatron_whole(out, "micro-batch-size", l->plan->layout.batch);
+    ft__megatron_whole(out, "global-batch-size", l->search->asked->global);
+    ft__megatron_whole(out, "seq-length", w->seq);
+    ft__megatron_whole(out, "max-position-embeddings", w->seq);
+    if (w->dtype == FT_FP16) ft__megatron_flag(out, "fp16");
+    if (w->dtype == FT_BF16 || w->dtype == FT_FP8 || w->dtype == FT_FP4) ft__megatron_flag(out, "bf16");
     if (w->dtype == FT_FP4) ft__text_add(out, "  --fp4-format e2m1 \\\n");
     if (w->dtype == FT_FP8) ft__text_add(out, "  --fp8-format hybrid \\\n");
     ft_recompute recompute = l->plan->layout.recompute;
@@ -79,13 +84,13 @@ static void batch(ft_text *out, const ft_launch *l)
 static void offload(ft_text *out, const ft_launch *l)
 {
     if (l->plan->layout.offload & 1u << FT_OFFLOAD_OPTIMIZER) {
-        flag(out, "optimizer-cpu-offload");
+        ft__megatron_flag(out, "optimizer-cpu-offload");
         ft__text_add(out, "  --optimizer-offload-fraction 1.0 \\\n");
-        flag(out, "use-precision-aware-optimizer");
-        flag(out, "overlap-cpu-optimizer-d2h-h2d");
+        ft__megatron_flag(out, "use-precision-aware-optimizer");
+        ft__megatron_flag(out, "overlap-cpu-optimizer-d2h-h2d");
     }
     if (l->plan->layout.offload & 1u << FT_OFFLOAD_ACTIVATIONS)
-        whole(out, "cpu-offloading-num-layers", ft__offloaded_layers(l));
+        ft__megatron_whole(out, "cpu-offloading-num-layers", ft__offloaded_layers(l));
 }
 
 void ft__launch_megatron(ft_text *out, const ft_launch *l)

@@ -1,9 +1,13 @@
-/* A model in Megatron-LM's flags (megatron_model.c). */
+/* A model in Megatron-LM's flags (megatron.c, megatron_model.c). */
 #ifndef FT_REPORT_LAUNCH_MEGATRON_H
 #define FT_REPORT_LAUNCH_MEGATRON_H
 #include "base/text.h"
 #include "model/arch.h"
 
+/* One flag: alone, with a word, with a whole number. */
+void ft__megatron_flag(ft_text *out, const char *name);
+void ft__megatron_word(ft_text *out, const char *name, const char *value);
+void ft__megatron_whole(ft_text *out, const char *name, int64_t value);
 /* Whether attention is all that mixes tokens: GPTModel has no other layers. */
 bool ft__megatron_attends(const ft_arch *a);
 void ft__megatron_model(ft_text *out, const ft_arch *a, int64_t mtp);

@@ -7,18 +7,6 @@
 #include "report/launch/launch.h"
 #include "report/launch/megatron.h"
 
-static void flag(ft_text *out, const char *name) { ft__text_addf(out, "  --%s \\\n", name); }
-
-static void whole(ft_text *out, const char *name, int64_t value)
-{
-    ft__text_addf(out, "  --%s %" PRId64 " \\\n", name, value);
-}
-
-static void word(ft_text *out, const char *name, const char *value)
-{
-    ft__text_addf(out, "  --%s %s \\\n", name, value);
-}
-
 static bool named(const char *activation, const char *name) { return activation && !strcmp(activation, name); }
 
 bool ft__megatron_attends(const ft_arch *a)
@@ -82,24 +70,24 @@ static int64_t window_of(const ft_arch *a)
 
 static void attention(ft_text *out, const ft_arch *a)
 {
-    whole(out, "num-attention-heads", a->heads);
+    ft__megatron_whole(out, "num-attention-heads", a->heads);
     if (a->kv_heads > 0 && a->kv_heads < a->heads) {
-        flag(out, "group-query-attention");
-        whole(out, "num-query-groups", a->kv_heads);
+        ft__megatron_flag(out, "group-query-attention");
+        ft__megatron_whole(out, "num-query-groups", a->kv_heads);
     }
     if (a->kv_lora > 0) {
-        flag(out, "multi-latent-attention");
-        if (a->q_lora > 0) whole(out, "q-lora-rank", a->q_lora);
-        whole(out, "kv-lora-rank", a->kv_lora);
-        whole(out, "qk-head-dim", a->nope_dim);
-        whole(out, "qk-pos-emb-head-dim", a->rope_dim);
-        whole(out, "v-head-dim", a->v_dim);
+        ft__megatron_flag(out, "multi-latent-attention");
+        if (a->q_lora > 0) ft__megatron_whole(out, "q-lora-rank", a->q_lora);
+        ft__megatron_whole(out, "kv-lora-rank", a->kv_lora);
+        ft__megatron_whole(out, "qk-head-dim", a->nope_dim);
+        ft__megatron_whole(out, "qk-pos-emb-head-dim", a->rope_dim);
+        ft__megatron_whole(out, "v-head-dim", a->v_dim);
     }
-    if (a->qk_norm == FT_QK_NORM_HEAD || a->kv_lora > 0) flag(out, "qk-layernorm");
-    if (a->qk_norm == FT_QK_NORM_BARE) flag(out, "qk-l2-norm");
+    if (a->qk_norm == FT_QK_NORM_HEAD || a->kv_lora > 0) ft__megatron_flag(out, "qk-layernorm");
+    if (a->qk_norm == FT_QK_NORM_BARE) ft__megatron_flag(out, "qk-l2-norm");
     if (a->kv_lora == 0 && a->head_dim > 0 && a->heads > 0 && a->head_dim * a->heads != a->hidden)
-        whole(out, "kv-channels", a->head_dim);
-    if (a->sinks) word(out, "softmax-type", "learnable");
+        ft__megatron_whole(out, "kv-channels", a->head_dim);
+    if (a->sinks) ft__megatron_word(out, "softmax-type", "learnable");
     int64_t windows = how_many(a, has_window);
     if (windows && !a->chunked) ft__text_addf(out, "  --window-size %" PRId64 ",0 \\\n", window_of(a));
     if (windows && windows < a->layers && !a->chunked) list(out, "window-attn-skip-freq", a, has_window);
@@ -107,12 +95,12 @@ static void attention(ft_text *out, const ft_arch *a)
 
 static void positions(ft_text *out, const ft_arch *a)
 {
-    if (a->position == FT_ROTARY) word(out, "position-embedding-type", "rope");
-    if (a->position == FT_NO_POSITION) word(out, "position-embedding-type", "none");
+    if (a->position == FT_ROTARY) ft__megatron_word(out, "position-embedding-type", "rope");
+    if (a->position == FT_NO_POSITION) ft__megatron_word(out, "position-embedding-type", "none");
     if (a->position != FT_ROTARY || a->kv_lora > 0) return;
     if (a->head_dim > 0 && a->rotary_dim > 0 && a->rotary_dim < a->head_dim)
         ft__text_addf(out, "  --rotary-percent %.6g \\\n", (double)a->rotary_dim / (double)a->head_dim);
-    if (a->rotary_interleaved) flag(out, "rotary-interleaved");
+    if (a->rotary_interleaved) ft__megatron_flag(out, "rotary-interleaved");
     if (how_many(a, is_not_turned)) list(out, "no-rope-freq", a, is_not_turned);
 }
 
@@ -122,15 +110,15 @@ static bool biases(const ft_arch *a) { return a->experts > 0 ? a->expert_bias : 
 static void network(ft_text *out, const ft_arch *a)
 {
     bool rms = a->norm == FT_RMSNORM || a->norm == FT_RMSNORM_WIDE;
-    if (rms) word(out, "normalization", "RMSNorm");
-    if (a->norm == FT_LAYERNORM_1P || a->norm_plus_one) flag(out, "apply-layernorm-1p");
-    if (a->gated && named(a->activation, "silu")) flag(out, "swiglu");
-    if (a->gated && named(a->activation, "quick_gelu")) flag(out, "quick-geglu");
-    if (!a->gated && named(a->activation, "relu2")) flag(out, "squared-relu");
+    if (rms) ft__megatron_word(out, "normalization", "RMSNorm");
+    if (a->norm == FT_LAYERNORM_1P || a->norm_plus_one) ft__megatron_flag(out, "apply-layernorm-1p");
+    if (a->gated && named(a->activation, "silu")) ft__megatron_flag(out, "swiglu");
+    if (a->gated && named(a->activation, "quick_gelu")) ft__megatron_flag(out, "quick-geglu");
+    if (!a->gated && named(a->activation, "relu2")) ft__megatron_flag(out, "squared-relu");
     bool biased = biases(a) || a->out_bias;
-    if (!biased) flag(out, "disable-bias-linear");
-    if (!biased && a->qkv_bias) flag(out, "add-qkv-bias");
-    if (!a->tied) flag(out, "untie-embeddings-and-output-weights");
+    if (!biased) ft__megatron_flag(out, "disable-bias-linear");
+    if (!biased && a->qkv_bias) ft__megatron_flag(out, "add-qkv-bias");
+    if (!a->tied) ft__megatron_flag(out, "untie-embeddings-and-output-weights");
     /* its own defaults are a tenth each */
     ft__text_addf(out, "  --attention-dropout %g \\\n", a->attention_dropout);
     ft__text_addf(out, "  --hidden-dropout %g \\\n", a->residual_dropout);
@@ -140,32 +128,32 @@ static void experts(ft_text *out, const ft_arch *a)
 {
     int64_t sparse = how_many(a, has_experts);
     if (!sparse) return;
-    whole(out, "num-experts", a->experts);
-    whole(out, "moe-router-topk", a->topk);
+    ft__megatron_whole(out, "num-experts", a->experts);
+    ft__megatron_whole(out, "moe-router-topk", a->topk);
     if (sparse < a->layers) list(out, "moe-layer-freq", a, has_experts);
-    if (a->moe_ffn > 0) whole(out, "moe-ffn-hidden-size", a->moe_ffn);
-    if (a->shared_ffn > 0) whole(out, "moe-shared-expert-intermediate-size", a->shared_ffn);
-    if (a->router_sigmoid) word(out, "moe-router-score-function", "sigmoid");
+    if (a->moe_ffn > 0) ft__megatron_whole(out, "moe-ffn-hidden-size", a->moe_ffn);
+    if (a->shared_ffn > 0) ft__megatron_whole(out, "moe-shared-expert-intermediate-size", a->shared_ffn);
+    if (a->router_sigmoid) ft__megatron_word(out, "moe-router-score-function", "sigmoid");
     if (a->router_sigmoid && (a->router_correction || a->routing == FT_ROUTE_CORRECTED || a->expert_groups > 0))
-        flag(out, "moe-router-enable-expert-bias");
+        ft__megatron_flag(out, "moe-router-enable-expert-bias");
     if (a->expert_groups > 1 && a->picked_groups > 0) {
-        whole(out, "moe-router-num-groups", a->expert_groups);
-        whole(out, "moe-router-group-topk", a->picked_groups);
+        ft__megatron_whole(out, "moe-router-num-groups", a->expert_groups);
+        ft__megatron_whole(out, "moe-router-group-topk", a->picked_groups);
     }
-    word(out, "moe-token-dispatcher-type", "alltoall");
-    flag(out, "moe-grouped-gemm");
+    ft__megatron_word(out, "moe-token-dispatcher-type", "alltoall");
+    ft__megatron_flag(out, "moe-grouped-gemm");
 }
 
 void ft__megatron_model(ft_text *out, const ft_arch *a, int64_t mtp)
 {
-    whole(out, "num-layers", a->layers);
-    whole(out, "hidden-size", a->hidden);
-    whole(out, "ffn-hidden-size", a->ffn);
+    ft__megatron_whole(out, "num-layers", a->layers);
+    ft__megatron_whole(out, "hidden-size", a->hidden);
+    ft__megatron_whole(out, "ffn-hidden-size", a->ffn);
     attention(out, a);
     positions(out, a);
     network(out, a);
     experts(out, a);
-    if (mtp > 0) whole(out, "mtp-num-layers", mtp);
+    if (mtp > 0) ft__megatron_whole(out, "mtp-num-layers", mtp);
 }
 
 /* Layers that differ in their widths or heads, or in how far their windows reach. */

@@ -5,32 +5,26 @@
 #include <inttypes.h>
 
 #include "report/launch/launch.h"
+#include "report/launch/settings.h"
 
-static void whole(ft_text *out, const char *key, int64_t value)
-{
-    ft__text_addf(out, "%s = %" PRId64 "\n", key, value);
-}
-
-static void flag(ft_text *out, const char *key, bool value)
-{
-    ft__text_addf(out, "%s = %s\n", key, value ? "True" : "False");
-}
+static const ft_syntax python = {"", " = ", "\n", "True", "False", "None"};
 
 static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
 {
     ft_text letters = {0};
-    whole(out, "strategy.tensor_model_parallel_size", p->tp);
-    whole(out, "strategy.pipeline_model_parallel_size", p->pp);
+    ft__setting_whole(out, &python, "strategy.tensor_model_parallel_size", p->tp);
+    ft__setting_whole(out, &python, "strategy.pipeline_model_parallel_size", p->pp);
     ft_dtype dtype = l->search->request.work.dtype;
     const char *sent = dtype == FT_FP16 ? "float16" : dtype == FT_FP32 || dtype == FT_TF32 ? "float32" : "bfloat16";
     ft__text_addf(out, "strategy.pipeline_dtype = torch.%s\n", sent);
     if (p->vpp > 1)
-        whole(out, "strategy.virtual_pipeline_model_parallel_size", p->vpp);
+        ft__setting_whole(out, &python, "strategy.virtual_pipeline_model_parallel_size", p->vpp);
     else
-        ft__text_add(out, "strategy.virtual_pipeline_model_parallel_size = None\n");
+        ft__setting(out, &python, "strategy.virtual_pipeline_model_parallel_size", NULL);
     ft_deal deal = ft__layout_deal(l->search->model.layers, p->pp * ft__parallel_chunks(p), p->rest);
-    flag(out, "strategy.account_for_embedding_in_pipeline_split", deal == FT_DEAL_ENDS);
-    flag(out, "strategy.account_for_loss_in_pipeline_split", deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS);
+    ft__setting_flag(out, &python, "strategy.account_for_embedding_in_pipeline_split", deal == FT_DEAL_ENDS);
+    ft__setting_flag(out, &python, "strategy.account_for_loss_in_pipeline_split",
+                     deal == FT_DEAL_ENDS || deal == FT_DEAL_LOSS);
     ft__pipeline_letters(&letters, l);
     /* what a recipe may have said of its own stages */
     ft__text_add(out, "strategy.num_layers_in_first_pipeline_stage = None\n"
@@ -40,18 +34,18 @@ static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
     else
         ft__text_add(out, "None\n");
     ft__text_drop(&letters, out);
-    whole(out, "strategy.context_parallel_size", p->cp);
+    ft__setting_whole(out, &python, "strategy.context_parallel_size", p->cp);
     if (p->cp > 1) ft__text_addf(out, "model.cp_comm_type = \"%s\"\n", ft__cp_comm_type(p));
-    whole(out, "strategy.expert_model_parallel_size", p->ep);
+    ft__setting_whole(out, &python, "strategy.expert_model_parallel_size", p->ep);
     if (p->etp > 0)
-        whole(out, "strategy.expert_tensor_parallel_size", p->etp);
+        ft__setting_whole(out, &python, "strategy.expert_tensor_parallel_size", p->etp);
     else
-        ft__text_add(out, "strategy.expert_tensor_parallel_size = None\n");
-    flag(out, "strategy.sequence_parallel", p->sp);
+        ft__setting(out, &python, "strategy.expert_tensor_parallel_size", NULL);
+    ft__setting_flag(out, &python, "strategy.sequence_parallel", p->sp);
     if (l->search->request.work.lora_rank > 0) return; /* gradients are few: as the recipe has them */
-    flag(out, "strategy.ddp.overlap_grad_reduce", p->dp * p->cp > 1);
-    flag(out, "strategy.ddp.overlap_param_gather", p->zero >= 1 && p->gather_ahead);
-    flag(out, "recipe.optim.config.use_distributed_optimizer", p->zero >= 1);
+    ft__setting_flag(out, &python, "strategy.ddp.overlap_grad_reduce", p->dp * p->cp > 1);
+    ft__setting_flag(out, &python, "strategy.ddp.overlap_param_gather", p->zero >= 1 && p->gather_ahead);
+    ft__setting_flag(out, &python, "recipe.optim.config.use_distributed_optimizer", p->zero >= 1);
 }
 
 static void precision(ft_text *out, ft_dtype dtype)
@@ -67,18 +61,18 @@ static void precision(ft_text *out, ft_dtype dtype)
 static void memory(ft_text *out, const ft_launch *l, const ft_layout *p)
 {
     bool full = p->recompute == FT_RECOMPUTE_FULL;
-    const char *how = full ? "\"full\"" : p->recompute == FT_RECOMPUTE_SELECTIVE ? "\"selective\"" : "None";
-    ft__text_addf(out, "model.recompute_granularity = %s\n", how);
-    ft__text_addf(out, "model.recompute_method = %s\n", full ? "\"uniform\"" : "None");
-    ft__text_addf(out, "model.recompute_num_layers = %s\n", full ? "1" : "None");
+    const char *how = full ? "\"full\"" : p->recompute == FT_RECOMPUTE_SELECTIVE ? "\"selective\"" : NULL;
+    ft__setting(out, &python, "model.recompute_granularity", how);
+    ft__setting(out, &python, "model.recompute_method", full ? "\"uniform\"" : NULL);
+    ft__setting(out, &python, "model.recompute_num_layers", full ? "1" : NULL);
     if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
         ft__text_add(out, "recipe.optim.config.optimizer_cpu_offload = True\n"
                           "recipe.optim.config.optimizer_offload_fraction = 1.0\n"
                           "recipe.optim.config.use_precision_aware_optimizer = True\n"
                           "recipe.optim.config.overlap_cpu_optimizer_d2h_h2d = True\n");
     if (!(p->offload & 1u << FT_OFFLOAD_ACTIVATIONS)) return;
-    flag(out, "model.cpu_offloading", true);
-    whole(out, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
+    ft__setting_flag(out, &python, "model.cpu_offloading", true);
+    ft__setting_whole(out, &python, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
 }
 
 /* Nodes that all have as many of the GPUs, as its executors start them: 12 are twice six, not eight and four. */
@@ -124,14 +118,14 @@ void ft__launch_nemo(ft_text *out, const ft_launch *uneven)
                   "    name=\"plan\", num_nodes=%" PRId64 ", num_gpus_per_node=%" PRId64 "%s\n)\n",
                   w->lora_rank > 0 ? "finetune" : "pretrain", l->nodes, l->gpus_per_node,
                   w->lora_rank > 0 ? ", peft_scheme=\"lora\"" : "");
-    if (w->lora_rank > 0) whole(out, "recipe.peft.dim", w->lora_rank);
+    if (w->lora_rank > 0) ft__setting_whole(out, &python, "recipe.peft.dim", w->lora_rank);
     ft__text_add(out, "strategy, model = recipe.trainer.strategy, recipe.model.config\n");
     layout(out, l, &p->parallel);
     precision(out, w->dtype);
     memory(out, l, p);
-    whole(out, "model.seq_length", w->seq);
-    whole(out, "recipe.data.seq_length", w->seq);
-    whole(out, "recipe.data.micro_batch_size", p->batch);
-    whole(out, "recipe.data.global_batch_size", l->search->asked->global);
+    ft__setting_whole(out, &python, "model.seq_length", w->seq);
+    ft__setting_whole(out, &python, "recipe.data.seq_length", w->seq);
+    ft__setting_whole(out, &python, "recipe.data.micro_batch_size", p->batch);
+    ft__setting_whole(out, &python, "recipe.data.global_batch_size", l->search->asked->global);
     executor(out, l);
 }
