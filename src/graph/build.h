@@ -168,7 +168,7 @@ ft_ref ft__pick(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, boo
 /* Elements of `from` (FT_NONE: a number for `count` places) go to places in x: over what was there, or added to it. */
 ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, bool adds, bool in_place);
 /* The best k of each row, or all of them in order (k = cols): values, and *indices where not NULL. */
-ft_ref ft__best(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices);
+ft_ref ft__topk(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices);
 /* A constant, a range, random numbers: nothing is read. */
 ft_ref ft__fill(ft_build *b, ft_at at, int64_t rows, int64_t cols, ft_dtype dtype, double element_bytes);
 

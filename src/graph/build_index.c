@@ -62,7 +62,7 @@ ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, b
 
 /* A block per row selects by digits and a second kernel sorts what it found. Whole rows are sorted by a radix sort,
  * four passes over values and indices. */
-ft_ref ft__best(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices)
+ft_ref ft__topk(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_GATHER, at);

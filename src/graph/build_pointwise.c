@@ -240,12 +240,12 @@ ft_ref ft__dropout(ft_build *b, ft_at at, ft_ref x, double probability)
 
 /* -- along the last axis ----------------------------------------------------------------------- */
 
-ft_ref ft__raised(ft_build *b, ft_at at, ft_ref x) { return b->autocast ? ft__cast(b, at, x, FT_FP32) : x; }
+ft_ref ft__autocast_to_fp32(ft_build *b, ft_at at, ft_ref x) { return b->autocast ? ft__cast(b, at, x, FT_FP32) : x; }
 
 ft_ref ft__row(ft_build *b, ft_at at, const char *op, ft_ref x)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, at, x);
+    x = ft__autocast_to_fp32(b, at, x);
     ft_node n = ft__node_of(FT_DO_ROW, at);
     ft__node_in(&n, x);
     ft_tensor t = *ft__tensor_of(b, x);

@@ -41,7 +41,7 @@ ft_ref ft__reduce_over(ft_build *b, ft_at at, ft_ref x, const ft_reduction *how)
 ft_ref ft__norm_with(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref weight, ft_ref bias)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, at, x);
+    x = ft__autocast_to_fp32(b, at, x);
     ft_node n = ft__node_of(FT_DO_ROW, at);
     ft_tensor t = *ft__tensor_of(b, x);
     ft__node_in(&n, x);
@@ -60,7 +60,7 @@ ft_ref ft__norm_with(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref wei
 static ft_ref norm(ft_build *b, ft_at at, const char *op, ft_ref x, ft_bias bias)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, at, x);
+    x = ft__autocast_to_fp32(b, at, x);
     int64_t cols = ft__tensor_of(b, x)->cols;
     ft_ref weight = ft__parameter(b, "norm.weight", 1, cols);
     return ft__norm_with(b, at, op, x, weight, bias == FT_BIAS ? ft__parameter(b, "norm.bias", 1, cols) : FT_NONE);

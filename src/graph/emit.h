@@ -27,7 +27,7 @@ ft_op ft__bytes_kernel(const char *op, ft_dtype dtype, double bytes, double flop
 /* One of `shares` equal parts of the work: an iteration of a loop over experts. Of a product, a share of its rows. */
 void ft__op_share(ft_op *op, double shares);
 /* Autocast runs norms, softmax and reductions of low-precision inputs in fp32. */
-ft_ref ft__raised(ft_build *b, ft_at at, ft_ref x);
+ft_ref ft__autocast_to_fp32(ft_build *b, ft_at at, ft_ref x);
 /* The format in which values flow where products are done in `math`. */
 ft_dtype ft__flowing(ft_dtype math);
 /* Products follow the format of what comes in: a router whose input was raised to fp32 multiplies in fp32. */

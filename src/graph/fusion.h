@@ -23,12 +23,12 @@ enum { FT_USERS = 4, FT_HELD = 8, FT_FUSION_OPERANDS = FT_NODE_INPUTS + FT_NODE_
  * instead of 16, 0.75 of a pass more for each. */
 #define FT_RUNNING_SUM 0.75
 
-enum {                    /* of a storage */
-       FT_FAR = 1,        /* somebody in another block reads it, or it outlives the block */
-       FT_ASKED = 2,      /* a node of another block names it */
-       FT_WHOLE_COPY = 4, /* a library call of another block reads it, so that it must exist as a whole */
-       FT_AGAIN = 8,      /* readers in other blocks compute it again */
-       FT_REWRITTEN = 16  /* in place: has several values */
+enum {                               /* of a storage */
+       FT_FAR = 1,                   /* somebody in another block reads it, or it outlives the block */
+       FT_ASKED = 2,                 /* a node of another block names it */
+       FT_WHOLE_COPY = 4,            /* a library call of another block reads it, so that it must exist as a whole */
+       FT_RECOMPUTED_BY_READERS = 8, /* readers in other blocks compute it again */
+       FT_REWRITTEN = 16             /* in place: has several values */
 };
 
 typedef struct ft_group {
@@ -104,7 +104,7 @@ double ft__fusion_work(const ft_node *n);
 
 /* What a node's first result is computed from. */
 int ft__fusion_operands(const ft_node *n, ft_ref out[FT_FUSION_OPERANDS]);
-/* Decides FT_AGAIN and FT_FAR for every storage. */
+/* Decides FT_RECOMPUTED_BY_READERS and FT_FAR for every storage. */
 void ft__fusion_keep(ft_fusion *f);
 /* Groups the nodes of a block. */
 void ft__fusion_group(ft_fusion *f, int32_t block);

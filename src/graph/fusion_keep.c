@@ -113,7 +113,7 @@ static void cut(ft_fusion *f)
             double own = ft__tensor_bytes(&g->tensors[r]), kept = inputs_price(f, n), read = 0;
             for (int k = 0; k < count; k++) read += ft__tensor_bytes(&g->tensors[f->root[from[k]]]);
             if (kept > own || (kept > 0.99 * own && read > 1.05 * own)) continue; /* a draw must not cost traffic */
-            f->flags[r] |= FT_AGAIN;
+            f->flags[r] |= FT_RECOMPUTED_BY_READERS;
             for (int k = 0; k < count; k++) f->flags[f->root[from[k]]] |= FT_ASKED;
         }
     }
@@ -124,7 +124,7 @@ static void keep_leaves(ft_fusion *f, ft_ref r)
 {
     if (f->stamp[r] == f->mark) return;
     f->stamp[r] = f->mark;
-    if (!(f->flags[r] & FT_AGAIN)) {
+    if (!(f->flags[r] & FT_RECOMPUTED_BY_READERS)) {
         f->flags[r] |= FT_FAR;
         return;
     }

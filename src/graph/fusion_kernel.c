@@ -123,7 +123,7 @@ static void compute_again(making *m, ft_ref x)
 {
     ft_fusion *f = m->f;
     ft_ref r = f->root[x];
-    if (!(f->flags[r] & FT_AGAIN)) {
+    if (!(f->flags[r] & FT_RECOMPUTED_BY_READERS)) {
         read_one(m, x, ft__tensor_bytes(&f->g->tensors[x]));
         return;
     }
@@ -143,7 +143,7 @@ static void read_input(making *m, const ft_node *n, int k)
 {
     ft_fusion *f = m->f;
     ft_ref x = n->in[k], r = f->root[x];
-    if ((f->flags[r] & FT_AGAIN) && f->home[r] != m->block) {
+    if ((f->flags[r] & FT_RECOMPUTED_BY_READERS) && f->home[r] != m->block) {
         compute_again(m, x);
         return;
     }

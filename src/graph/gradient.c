@@ -52,7 +52,7 @@ static void loss(ft_tape *t, const ft_node *n)
 /* An exchange's gradient is its conjugate: what was gathered is scattered, what was summed is passed on. */
 static void comm(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    if (!ft__wants(t, n->in[0])) return;
+    if (!ft__needs_grad(t, n->in[0])) return;
     ft_node back = ft__node_of(FT_DO_COMM, n->at);
     ft__node_in(&back, g);
     back.exchange = (ft_exchange){.kind = n->exchange.gradient,
@@ -72,13 +72,13 @@ static void comm(ft_tape *t, const ft_node *n, ft_ref g)
 /* What has no rule of its own reads the gradient and its input, does twice the arithmetic and writes once. */
 static void other(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    if (!ft__wants(t, n->in[0])) return;
+    if (!ft__needs_grad(t, n->in[0])) return;
     ft_node back = ft__node_of(n->verb, n->at);
     ft__node_in(&back, g);
     for (int i = 0; i < n->in_count && i < 4; i++) ft__node_in(&back, ft__tape_saved(t, n->in[i]));
     ft_ref out[FT_NODE_OUTPUTS];
     for (int i = 0; i < n->in_count && i < FT_NODE_OUTPUTS; i++)
-        out[i] = ft__wants(t, n->in[i]) ? ft__result_like(t, &back, n->in[i]) : FT_NONE;
+        out[i] = ft__needs_grad(t, n->in[i]) ? ft__result_like(t, &back, n->in[i]) : FT_NONE;
     back.op = n->op;
     if (n->op.kind == FT_OP_OTHER) {
         back.op.u.other.bytes *= 2;
@@ -93,24 +93,24 @@ static void other(ft_tape *t, const ft_node *n, ft_ref g)
 static void undo(ft_tape *t, const ft_node *n)
 {
     if (n->verb == FT_DO_SPLIT) {
-        ft__undo_split(t, n);
+        ft__backward_split(t, n);
         return;
     }
     if (n->verb == FT_DO_ROTATE) {
-        ft__undo_rotate(t, n);
+        ft__backward_rotate(t, n);
         return;
     }
     ft_ref g = n->out_count ? ft__tape_grad(t, n->out[0]) : FT_NONE;
     if (g == FT_NONE) return;
     switch (n->verb) {
-    case FT_DO_LINEAR: ft__undo_linear(t, n, ft__contiguous(&t->b, n->at, g)); break;
-    case FT_DO_MATMUL: ft__undo_matmul(t, n, g); break;
-    case FT_DO_ATTENTION: ft__undo_attention(t, n, g); break;
-    case FT_DO_POINTWISE: ft__undo_pointwise(t, n, g); break;
-    case FT_DO_ROW: ft__undo_row(t, n, g); break;
+    case FT_DO_LINEAR: ft__backward_linear(t, n, ft__contiguous(&t->b, n->at, g)); break;
+    case FT_DO_MATMUL: ft__backward_matmul(t, n, g); break;
+    case FT_DO_ATTENTION: ft__backward_attention(t, n, g); break;
+    case FT_DO_POINTWISE: ft__backward_pointwise(t, n, g); break;
+    case FT_DO_ROW: ft__backward_row(t, n, g); break;
     case FT_DO_EMBEDDING:
-    case FT_DO_GATHER: ft__undo_lookup(t, n, g); break;
-    case FT_DO_PERMUTE: ft__undo_permute(t, n, g); break;
+    case FT_DO_GATHER: ft__backward_lookup(t, n, g); break;
+    case FT_DO_PERMUTE: ft__backward_permute(t, n, g); break;
     case FT_DO_COPY:
         ft__tape_give(t, n->in[0],
                       n->transposes ? turned_back(t, n, g)
@@ -118,13 +118,15 @@ static void undo(ft_tape *t, const ft_node *n)
                                     : ft__summed(t, n, g, n->in[0]));
         break;
     case FT_DO_EXPAND: ft__tape_give(t, n->in[0], ft__summed(t, n, g, n->in[0])); break;
-    case FT_DO_CAT: ft__undo_cat(t, n, g); break;
-    case FT_DO_VIEW: ft__undo_view(t, n, g); break;
-    case FT_DO_SLICE: ft__undo_slice(t, n, g); break;
-    case FT_DO_CONV: ft__undo_conv(t, n, ft__contiguous(&t->b, n->at, g)); break;
-    case FT_DO_BATCHNORM: ft__is_groupnorm(n) ? ft__undo_groupnorm(t, n, g) : ft__undo_batchnorm(t, n, g); break;
-    case FT_DO_POOL: n->in_count > 1 ? ft__undo_sample(t, n, g) : ft__undo_pool(t, n, g); break;
-    case FT_DO_RECUR: ft__undo_recur(t, n, g); break;
+    case FT_DO_CAT: ft__backward_cat(t, n, g); break;
+    case FT_DO_VIEW: ft__backward_view(t, n, g); break;
+    case FT_DO_SLICE: ft__backward_slice(t, n, g); break;
+    case FT_DO_CONV: ft__backward_conv(t, n, ft__contiguous(&t->b, n->at, g)); break;
+    case FT_DO_BATCHNORM:
+        ft__is_groupnorm(n) ? ft__backward_groupnorm(t, n, g) : ft__backward_batchnorm(t, n, g);
+        break;
+    case FT_DO_POOL: n->in_count > 1 ? ft__backward_sample(t, n, g) : ft__backward_pool(t, n, g); break;
+    case FT_DO_RECUR: ft__backward_recur(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;
     case FT_DO_COMM: comm(t, n, g); break;
     case FT_DO_SCAN:

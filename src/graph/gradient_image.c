@@ -5,10 +5,10 @@
 
 #define T(ref) (&t->b.g->tensors[ref])
 
-void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_conv(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], weight = n->in[1];
-    bool input = ft__wants(t, x), filter = ft__wants(t, weight);
+    bool input = ft__needs_grad(t, x), filter = ft__needs_grad(t, weight);
     if (input || filter) {
         ft_node back = ft__node_of(FT_DO_CONV, n->at);
         ft__node_in(&back, g);
@@ -30,7 +30,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
         ft__tape_give(t, x, dx);
         ft__tape_give(t, weight, dw);
     }
-    if (n->in_count > 2 && ft__wants(t, n->in[2])) {
+    if (n->in_count > 2 && ft__needs_grad(t, n->in[2])) {
         ft_node sum = ft__node_of(FT_DO_ROW, n->at);
         ft__node_in(&sum, g);
         ft_tensor shape = *T(g);
@@ -41,7 +41,7 @@ void ft__undo_conv(ft_tape *t, const ft_node *n, ft_ref g)
     }
 }
 
-void ft__undo_batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_node back = ft__node_of(FT_DO_BATCHNORM, n->at);
     ft__node_in(&back, g);
@@ -84,9 +84,9 @@ static void resample(ft_tape *t, const ft_node *n, ft_ref g)
     ft__tape_give(t, n->in[0], out);
 }
 
-void ft__undo_pool(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_pool(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    if (!ft__wants(t, n->in[0])) return;
+    if (!ft__needs_grad(t, n->in[0])) return;
     if (n->out_count < 2) {
         resample(t, n, g);
         return;

@@ -12,7 +12,7 @@ static ft_op moved(const ft_tape *t, const char *name, const ft_tensor *of)
 }
 
 /* Zeros, and what came back added to its places by atomics (scatter_add, index_add). */
-void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_pick(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref all = ft__zeros(t, n->at, n->in[0]);
     if (all == FT_NONE || t->b.status != FT_OK) return;
@@ -34,10 +34,10 @@ void ft__undo_pick(ft_tape *t, const ft_node *n, ft_ref g)
 
 /* What was scattered gets its places of the gradient. What it was written over gets the gradient with those places
  * zeroed, what it was added to the gradient itself. */
-void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_scatter(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], from = n->in_count > 1 ? n->in[1] : FT_NONE;
-    if (ft__wants(t, from)) {
+    if (ft__needs_grad(t, from)) {
         ft_node pick = ft__node_of(FT_DO_COPY, n->at);
         ft__node_in(&pick, g);
         ft_ref part = ft__result_like(t, &pick, from);
@@ -46,7 +46,7 @@ void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
         ft__emit(&t->b, &pick);
         ft__tape_give(t, from, part);
     }
-    if (!ft__wants(t, x)) return;
+    if (!ft__needs_grad(t, x)) return;
     if (n->adds) {
         ft__tape_give(t, x, g);
         return;
@@ -62,9 +62,9 @@ void ft__undo_scatter(ft_tape *t, const ft_node *n, ft_ref g)
     ft__tape_give(t, x, out);
 }
 
-void ft__undo_permute(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_permute(ft_tape *t, const ft_node *n, ft_ref g)
 {
-    if (!ft__wants(t, n->in[0])) return;
+    if (!ft__needs_grad(t, n->in[0])) return;
     ft_node back = ft__node_of(FT_DO_PERMUTE, n->at);
     ft__node_in(&back, g);
     ft_ref out = ft__result_like(t, &back, n->in[0]);

@@ -36,16 +36,16 @@ static ft_ref column_sums(ft_tape *t, const ft_node *of, ft_ref g, ft_ref like)
     return out;
 }
 
-void ft__undo_linear(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_linear(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], weight = n->in[1], bias = n->in_count > 2 ? n->in[2] : FT_NONE;
     int64_t m = n->op.u.gemm.m, out = n->op.u.gemm.n, in = n->op.u.gemm.k;
     bool stored_across = n->op.u.gemm.layout[1] == 'n'; /* [in, out] */
     bool apart = ft__casts_apart(&t->b, n) && n->op.u.gemm.quantized == 1;
-    if (apart) ft__cast_apart(&t->b, n->at, g, ft__wants(t, weight));
-    if (apart && ft__wants(t, x)) ft__cast_apart(&t->b, n->at, weight, true);
-    if (apart && ft__wants(t, weight)) ft__cast_apart(&t->b, n->at, ft__tape_saved(t, x), true);
-    if (ft__wants(t, x)) {
+    if (apart) ft__cast_apart(&t->b, n->at, g, ft__needs_grad(t, weight));
+    if (apart && ft__needs_grad(t, x)) ft__cast_apart(&t->b, n->at, weight, true);
+    if (apart && ft__needs_grad(t, weight)) ft__cast_apart(&t->b, n->at, ft__tape_saved(t, x), true);
+    if (ft__needs_grad(t, x)) {
         if (ft__packed(&t->b, weight, T(x)->dtype)) {
             ft__unpack(&t->b, n->at, weight);
             if (t->b.g->keeps_inputs && t->b.status == FT_OK) {
@@ -56,28 +56,28 @@ void ft__undo_linear(ft_tape *t, const ft_node *n, ft_ref g)
         }
         ft__tape_give(t, x, product(t, n, g, ft__tape_saved(t, weight), x, m, in, out, stored_across ? "nt" : "nn"));
     }
-    if (ft__wants(t, weight)) {
+    if (ft__needs_grad(t, weight)) {
         ft_ref saved = ft__tape_saved(t, x);
         ft__tape_give(t, weight,
                       stored_across ? product(t, n, saved, g, weight, in, out, m, "tn")
                                     : product(t, n, g, saved, weight, out, in, m, "tn"));
     }
-    if (ft__wants(t, bias)) ft__tape_give(t, bias, column_sums(t, n, g, bias));
+    if (ft__needs_grad(t, bias)) ft__tape_give(t, bias, column_sums(t, n, g, bias));
 }
 
-void ft__undo_matmul(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_matmul(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], y = n->in[1];
     int64_t m = n->op.u.gemm.m, cols = n->op.u.gemm.n, k = n->op.u.gemm.k;
     bool y_across = n->op.u.gemm.layout[1] == 't';
-    if (ft__wants(t, x)) {
+    if (ft__needs_grad(t, x)) {
         ft_ref back = product(t, n, g, ft__tape_saved(t, y), x, m, k, cols, y_across ? "nn" : "nt");
         /* Experts are as uneven backward; between activations it is x that was hard to read. */
         if (t->b.status == FT_OK && T(y)->role == FT_PARAMETER)
             ft__same_manner(&t->b.g->nodes[t->b.g->node_count - 1], n);
         ft__tape_give(t, x, back);
     }
-    if (ft__wants(t, y)) {
+    if (ft__needs_grad(t, y)) {
         ft_ref saved = ft__tape_saved(t, x);
         ft_ref back = y_across ? product(t, n, g, saved, y, cols, k, m, "tn")
                                : product(t, n, saved, g, y, k, cols, m, "tn");
@@ -85,10 +85,10 @@ void ft__undo_matmul(ft_tape *t, const ft_node *n, ft_ref g)
         ft__tape_give(t, y, back);
     }
     ft_ref bias = n->in_count > 2 ? n->in[2] : FT_NONE; /* of experts */
-    if (ft__wants(t, bias)) ft__tape_give(t, bias, column_sums(t, n, g, bias));
+    if (ft__needs_grad(t, bias)) ft__tape_give(t, bias, column_sums(t, n, g, bias));
 }
 
-void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_attention(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_node back = ft__node_of(FT_DO_ATTENTION, n->at);
     ft__node_in(&back, g);
@@ -106,7 +106,7 @@ void ft__undo_attention(ft_tape *t, const ft_node *n, ft_ref g)
         if (out[i] != FT_NONE) T(out[i])->strided = T(n->in[i])->strided;
     }
     /* A learned mask: its gradient is written for every batch and head, then summed to its shape. */
-    const ft_ref mask = n->in_count > 3 && ft__wants(t, n->in[3]) ? n->in[3] : FT_NONE;
+    const ft_ref mask = n->in_count > 3 && ft__needs_grad(t, n->in[3]) ? n->in[3] : FT_NONE;
     ft_ref bias = FT_NONE;
     if (n->in_count > 3 && mask == FT_NONE) ft__node_in(&back, ft__tape_saved(t, n->in[3])); /* read again */
     if (mask != FT_NONE) {
@@ -231,13 +231,13 @@ static ft_ref summed_beside(ft_tape *t, const ft_node *n, ft_ref g, ft_ref like,
     return sum;
 }
 
-void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
 {
     const ft_gradient *rule = ft__gradient_find(n->op.name);
     ft_ref x = n->in[0], w = n->in_count > 1 ? n->in[1] : FT_NONE;
     /* A gradient comes back in its operand's format: where two formats met, one of them is cast. */
-    bool second = ft__wants(t, w) && rule->second;
-    ft_ref to_x = ft__wants(t, x) ? words(t, n, rule->first, g, x) : FT_NONE, to_w = FT_NONE;
+    bool second = ft__needs_grad(t, w) && rule->second;
+    ft_ref to_x = ft__needs_grad(t, x) ? words(t, n, rule->first, g, x) : FT_NONE, to_w = FT_NONE;
     /* Autograd sums gradients to the shapes of broadcast operands when all are there: two whole ones at once. */
     double whole = ft__tensor_numel(T(n->out[0]));
     if (to_x != FT_NONE && second && ft__tensor_numel(T(x)) < whole && ft__tensor_numel(T(w)) < whole)
@@ -251,7 +251,7 @@ void ft__undo_pointwise(ft_tape *t, const ft_node *n, ft_ref g)
         ft__tape_give(t, w, ft__cast(&t->b, n->at, back, T(w)->dtype));
     }
     ft_ref v = n->in_count > 2 ? n->in[2] : FT_NONE;
-    if (ft__wants(t, v) && rule->third) {
+    if (ft__needs_grad(t, v) && rule->third) {
         ft_ref back = ft__summed(t, n, words(t, n, rule->third, g, v), v);
         ft__tape_give(t, v, ft__cast(&t->b, n->at, back, T(v)->dtype));
     }
@@ -287,12 +287,12 @@ static void norm(ft_tape *t, const ft_node *n, ft_ref g)
     back.op.pass = FT_PASS_BWD;
     ft_ref out[3] = {FT_NONE, FT_NONE, FT_NONE};
     for (int i = 0; i < n->in_count && i < 3; i++)
-        if (ft__wants(t, n->in[i])) out[i] = ft__result_like(t, &back, n->in[i]);
+        if (ft__needs_grad(t, n->in[i])) out[i] = ft__result_like(t, &back, n->in[i]);
     ft__emit(&t->b, &back);
     for (int i = 0; i < n->in_count && i < 3; i++) ft__tape_give(t, n->in[i], out[i]);
 }
 
-void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_row(ft_tape *t, const ft_node *n, ft_ref g)
 {
     const char *op = n->op.name;
     if (!strcmp(op, "layernorm") || !strcmp(op, "rmsnorm")) {
@@ -300,7 +300,7 @@ void ft__undo_row(ft_tape *t, const ft_node *n, ft_ref g)
         return;
     }
     if (n->rule) {
-        if (ft__wants(t, n->in[0])) ft__tape_give(t, n->in[0], words(t, n, n->rule, g, n->in[0]));
+        if (ft__needs_grad(t, n->in[0])) ft__tape_give(t, n->in[0], words(t, n, n->rule, g, n->in[0]));
         return;
     }
     if (!strcmp(op, "sum")) { /* over an axis before the last: repeated along it, which a reshape writes out */

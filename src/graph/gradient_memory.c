@@ -24,7 +24,7 @@ static ft_ref lying(ft_tape *t, ft_ref x, bool across)
     return x;
 }
 
-void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_view(ft_tape *t, const ft_node *n, ft_ref g)
 {
     const ft_tensor *x = T(n->in[0]);
     int64_t rows = x->rows, cols = x->cols;
@@ -50,7 +50,7 @@ void ft__undo_view(ft_tape *t, const ft_node *n, ft_ref g)
     ft__tape_give(t, n->in[0], lying(t, ft__view(&t->b, g, rows, cols, strided), strided && across));
 }
 
-void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_slice(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref all = ft__zeros(t, n->at, n->in[0]);
     if (all == FT_NONE || t->b.status != FT_OK) return;
@@ -69,12 +69,12 @@ void ft__undo_slice(ft_tape *t, const ft_node *n, ft_ref g)
     ft__tape_give(t, n->in[0], out);
 }
 
-void ft__undo_split(ft_tape *t, const ft_node *n)
+void ft__backward_split(ft_tape *t, const ft_node *n)
 {
     ft_ref part[FT_NODE_OUTPUTS];
     bool any = false;
     for (int i = 0; i < n->out_count; i++) any |= (part[i] = ft__tape_grad(t, n->out[i])) != FT_NONE;
-    if (!any || !ft__wants(t, n->in[0])) return;
+    if (!any || !ft__needs_grad(t, n->in[0])) return;
     for (int i = 0; i < n->out_count; i++)
         if (part[i] == FT_NONE) part[i] = ft__zeros(t, n->at, n->out[i]);
     const ft_tensor *x = T(n->in[0]);
@@ -101,7 +101,7 @@ static void assembled(ft_tape *t, const ft_node *n, ft_ref g)
     }
 }
 
-void ft__undo_cat(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_cat(ft_tape *t, const ft_node *n, ft_ref g)
 {
     if (!strcmp(n->op.name, "copy")) {
         assembled(t, n, g);
@@ -159,19 +159,19 @@ static void sort_bags(ft_tape *t, const ft_node *n)
     ft__emit(&t->b, &sort);
 }
 
-void ft__undo_lookup(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_lookup(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref table = n->verb == FT_DO_GATHER ? n->in[0] : n->in[1];
     if (n->verb == FT_DO_GATHER && n->in_place) {
-        ft__undo_scatter(t, n, g);
+        ft__backward_scatter(t, n, g);
         return;
     }
-    if (!ft__wants(t, table)) return;
+    if (!ft__needs_grad(t, table)) return;
     if (n->verb == FT_DO_GATHER) {
         if (n->adds)
-            ft__undo_pick(t, n, g);
+            ft__backward_pick(t, n, g);
         else if (T(n->out[0])->rows == T(table)->rows && T(n->out[0])->cols < T(table)->cols)
-            ft__undo_slice(t, n, g); /* top-k */
+            ft__backward_slice(t, n, g); /* top-k */
         else
             put_rows(t, n, g);
         return;

@@ -38,7 +38,7 @@ static int ways_of(const ft_tape *t, const ft_node *n)
 
 /* n: the node of the gates' functions: in gates, weights and biases of every way; out results, what is kept. The
  * products before it have no result and so no gradient. */
-void ft__undo_recur(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_recur(ft_tape *t, const ft_node *n, ft_ref g)
 {
     if (n->out_count < 2) return;
     int ways = ways_of(t, n);
@@ -68,8 +68,8 @@ void ft__undo_recur(ft_tape *t, const ft_node *n, ft_ref g)
     }
     for (int i = 0; i < ways && t->b.status == FT_OK; i++) {
         ft_ref weight = n->in[ways + i], bias = n->in_count > 2 * ways ? n->in[2 * ways + i] : FT_NONE;
-        if (ft__wants(t, weight)) ft__tape_give(t, weight, weight_gradient(t, n, found[i], n->out[0], weight));
-        if (ft__wants(t, bias)) ft__tape_give(t, bias, bias_gradient(t, n, found[i], bias));
+        if (ft__needs_grad(t, weight)) ft__tape_give(t, weight, weight_gradient(t, n, found[i], n->out[0], weight));
+        if (ft__needs_grad(t, bias)) ft__tape_give(t, bias, bias_gradient(t, n, found[i], bias));
         ft__tape_give(t, n->in[i], found[i]);
     }
 }

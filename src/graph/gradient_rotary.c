@@ -16,12 +16,12 @@ static void in_place(ft_tape *t, const ft_node *n, ft_ref g)
     ft__tape_give(t, n->in[0], out);
 }
 
-void ft__undo_rotate(ft_tape *t, const ft_node *n)
+void ft__backward_rotate(ft_tape *t, const ft_node *n)
 {
     ft_ref g[FT_NODE_OUTPUTS], out[FT_NODE_INPUTS];
     bool any = false, wanted = false;
     for (int i = 0; i < n->out_count; i++) any |= (g[i] = ft__tape_grad(t, n->out[i])) != FT_NONE;
-    for (int i = 0; i < n->in_count; i++) wanted |= ft__wants(t, n->in[i]);
+    for (int i = 0; i < n->in_count; i++) wanted |= ft__needs_grad(t, n->in[i]);
     if (!any || !wanted) return;
     if (n->in_place) {
         in_place(t, n, g[0]);
@@ -33,7 +33,7 @@ void ft__undo_rotate(ft_tape *t, const ft_node *n)
         ft__node_in(&back, g[i]);
     }
     for (int i = 0; i < n->in_count && i < FT_NODE_OUTPUTS; i++)
-        out[i] = ft__wants(t, n->in[i]) ? ft__result_like(t, &back, n->in[i]) : FT_NONE;
+        out[i] = ft__needs_grad(t, n->in[i]) ? ft__result_like(t, &back, n->in[i]) : FT_NONE;
     back.op = n->op;
     ft__emit(&t->b, &back);
     for (int i = 0; i < n->in_count && i < FT_NODE_OUTPUTS; i++)

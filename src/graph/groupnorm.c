@@ -43,7 +43,7 @@ static void small_kernel(ft_build *b, ft_at at, double numbers)
 ft_ref ft__groupnorm(ft_build *b, ft_at at, ft_ref x, int64_t rows, ft_ref weight, ft_ref bias)
 {
     if (b->status != FT_OK) return FT_NONE;
-    x = ft__raised(b, at, x);
+    x = ft__autocast_to_fp32(b, at, x);
     ft_tensor t = *ft__tensor_of(b, x);
     int64_t cols = (int64_t)(ft__tensor_numel(&t) / (double)(rows > 0 ? rows : 1));
     ft_node moments = ft__node_of(FT_DO_FILL, at);
@@ -69,7 +69,7 @@ ft_ref ft__groupnorm(ft_build *b, ft_at at, ft_ref x, int64_t rows, ft_ref weigh
 
 bool ft__is_groupnorm(const ft_node *n) { return n->walk == FT_WALK_BROADCAST || n->walk == FT_WALK_BROADCAST_LOW; }
 
-void ft__undo_groupnorm(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_groupnorm(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_build *b = &t->b;
     ft_tensor x = *ft__tensor_of(b, n->in[0]);
@@ -90,11 +90,11 @@ void ft__undo_groupnorm(ft_tape *t, const ft_node *n, ft_ref g)
     ft__node_in(&back, saved);
     for (int i = 1; i < n->out_count; i++) ft__node_in(&back, ft__tape_saved(t, n->out[i]));
     for (int i = 0; i < n->in_count && i < 3; i++)
-        if (ft__wants(t, n->in[i])) out[i] = ft__result_like(t, &back, n->in[i]);
+        if (ft__needs_grad(t, n->in[i])) out[i] = ft__result_like(t, &back, n->in[i]);
     back.op = ft__pointwise_kernel(b->g, "groupnorm", back.in, 2, &x);
     broadcast(&back, &x);
     ft__emit(b, &back);
-    if (affine && ft__wants(t, n->in[1])) {
+    if (affine && ft__needs_grad(t, n->in[1])) {
         ft_node parameters = ft__node_of(FT_DO_FILL, n->at);
         parameters.op = ft__bytes_kernel("groupnorm_weights", FT_FP32, 8 * pictures * channels, 0);
         parameters.walk = FT_WALK_ADD_UP;

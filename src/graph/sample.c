@@ -74,11 +74,11 @@ ft_ref ft__sampled(ft_build *b, ft_at at, ft_ref x, ft_ref places, int64_t rows,
 }
 
 /* Places get theirs beside the picture's: PyTorch computes it whoever asks. */
-void ft__undo_sample(ft_tape *t, const ft_node *n, ft_ref g)
+void ft__backward_sample(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], places = n->in[1];
-    bool pixels = ft__wants(t, x);
-    if (!pixels && !ft__wants(t, places)) return;
+    bool pixels = ft__needs_grad(t, x);
+    if (!pixels && !ft__needs_grad(t, places)) return;
     ft_ref all = pixels ? ft__zeros(t, n->at, x) : FT_NONE, added = FT_NONE;
     ft_node back = ft__node_of(FT_DO_POOL, n->at);
     if (pixels) ft__node_in(&back, all);
@@ -100,5 +100,5 @@ void ft__undo_sample(ft_tape *t, const ft_node *n, ft_ref g)
     back.blocks = (float)w.blocks;
     ft__emit(&t->b, &back);
     if (pixels) ft__tape_give(t, x, added);
-    if (ft__wants(t, places)) ft__tape_give(t, places, moved);
+    if (ft__needs_grad(t, places)) ft__tape_give(t, places, moved);
 }

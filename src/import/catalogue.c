@@ -193,7 +193,7 @@ static ft_status read_file(const char *path, const char *nearest, ft_arch *out, 
     if (status != FT_OK) return status;
     status = ft__config_read(config, nearest, path, out, err);
     json_decref(config);
-    return status == FT_OK ? ft__quantization_beside(path, out, err) : status;
+    return status == FT_OK ? ft__quantization_file(path, out, err) : status;
 }
 
 static ft_status read_folder(const char *folder, const char *nearest, ft_arch *out, ft_error *err)

@@ -222,9 +222,9 @@ static void fill_features(const ft_device *device, const ft_op *op, const times 
     *f++ = ft__lg(w->tiles), *f++ = ft__lg(w->waves), *f++ = (float)(w->waves / ceil(w->waves)),
     *f++ = (float)w->height;
     *f++ = (float)w->longest_share, *f++ = (float)(x->pass_ms / out->body_ms), *f++ = ft__lg(x->bytes / l2);
-    *f++ = ft__lg(x->cache_bytes / l2), *f++ = ft__twos(op->u.attention.q_len, 8),
-    *f++ = ft__twos(op->u.attention.heads, 8);
-    *f++ = ft__twos(op->u.attention.head_dim, 8), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
+    *f++ = ft__lg(x->cache_bytes / l2), *f++ = ft__log2_divisor(op->u.attention.q_len, 8),
+    *f++ = ft__log2_divisor(op->u.attention.heads, 8);
+    *f++ = ft__log2_divisor(op->u.attention.head_dim, 8), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
     *f++ = (float)(op->pass == FT_PASS_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h),
     *f++ = ft__lg(kvh * d);
     *f++ = ft__lg(q * h / kvh);

@@ -186,7 +186,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(mma_ms / memory_ms);
     *f++ = ft__lg(best.tasks), *f++ = ft__lg(best.waves), *f++ = (float)(best.waves / ceil(best.waves));
     *f++ = ft__lg(best.split), *f++ = ft__lg(bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(kv / best.split);
-    *f++ = ft__lg(pairs / sms), *f++ = ft__twos(op->u.attention.heads, 8), *f++ = ft__twos((int64_t)group, 8);
+    *f++ = ft__lg(pairs / sms), *f++ = ft__log2_divisor(op->u.attention.heads, 8),
+    *f++ = ft__log2_divisor((int64_t)group, 8);
     *f++ = ft__lg(pairs), *f++ = ft__lg(batch * h), *f++ = ft__lg(bytes), *f++ = (float)(best.join_ms / best.ms);
     *f++ = (float)alone;
 }

@@ -271,7 +271,8 @@ static void features(const product *p, const ft_gemm_pick *pick, int tile_count,
     static const int shown[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15};
     for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
         *f++ = shown[i] < tile_count ? pick->log_ratio[shown[i]] : 0;
-    *f++ = ft__twos(op->u.gemm.m, 10), *f++ = ft__twos(op->u.gemm.n, 10), *f++ = ft__twos(op->u.gemm.k, 10);
+    *f++ = ft__log2_divisor(op->u.gemm.m, 10), *f++ = ft__log2_divisor(op->u.gemm.n, 10),
+    *f++ = ft__log2_divisor(op->u.gemm.k, 10);
     *f++ = (float)p->resident,
     *f++ = ft__lg((fmin(FT_K_GEMM_ROTATED, ceil(l2 / (e * b * k * n))) * e * k * n + e * m * k + 2 * m * n) * b / l2);
     f = last_waves(p, f);

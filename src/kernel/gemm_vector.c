@@ -133,8 +133,8 @@ static void fill_features(const ft_device *device, const ft_op *op, const double
     *f++ = ft__lg(fmin(m, n) / fmax(m, n));
     *f++ = (float)aligned[0], *f++ = (float)aligned[1], *f++ = (float)aligned[2], *f++ = (float)a_t, *f++ = (float)b_t;
     for (int t = 0; t < TILES; t++) *f++ = pick->log_ratio[t];
-    *f++ = ft__twos(op->u.gemm.m, 8), *f++ = ft__twos(op->u.gemm.n, 8), *f++ = ft__twos(op->u.gemm.k, 8),
-    *f++ = (float)op->u.gemm.bias;
+    *f++ = ft__log2_divisor(op->u.gemm.m, 8), *f++ = ft__log2_divisor(op->u.gemm.n, 8),
+    *f++ = ft__log2_divisor(op->u.gemm.k, 8), *f++ = (float)op->u.gemm.bias;
     *f++ = ft__lg(b * m * n * k / device->sms), *f++ = (float)(op->timing == FT_TIMING_DEVICE);
 }
 

@@ -187,7 +187,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(a.waves), *f++ = (float)(a.waves / ceil(a.waves)), *f++ = (float)a.split;
     *f++ = ft__lg(a.bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(s.batch * s.heads),
     *f++ = (float)a.longest_share;
-    *f++ = (float)(a.pass_ms / a.body_ms), *f++ = ft__twos(op->u.mla.q_len, 8), *f++ = ft__lg(s.batch * s.q);
+    *f++ = (float)(a.pass_ms / a.body_ms), *f++ = ft__log2_divisor(op->u.mla.q_len, 8), *f++ = ft__lg(s.batch * s.q);
     *f++ = ft__lg(s.kv / (a.split > 1 ? a.split : 1)), *f++ = ft__lg(s.batch * s.kv);
 }
 

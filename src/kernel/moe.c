@@ -346,7 +346,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *f++ = ft__lg(out->compute_ms / out->memory_ms), *f++ = ft__lg(out->body_ms * 1e3 / th[LAUNCH]);
     *f++ = (float)(pass / out->body_ms), *f++ = ft__lg((1 + ups) * weights / l2), *f++ = ft__lg(activations / l2),
     *f++ = ft__lg(routed);
-    *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__twos(op->u.moe.tokens, 8), *f++ = ft__lg(inter / h),
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__log2_divisor(op->u.moe.tokens, 8), *f++ = ft__lg(inter / h),
     *f++ = ft__lg(l.largest);
     *f++ = (float)(l.active * th[EXPERT_US] * 1e-3 / out->body_ms), *f++ = ft__lg(each / l2);
     *f++ = (float)(striped ? 1 : down.waves / ceil(down.waves)), *f++ = (float)op->u.moe.ungated;

@@ -293,7 +293,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *p++ = ft__lg(bytes / l2), *p++ = ft__lg(rows), *p++ = ft__lg(cols);
     *p++ = (float)e, *p++ = (float)ft__gemm_alignment(op->u.row.cols, e);
     *p++ = (float)fmin(g.trips, 64), *p++ = (float)g.fill, *p++ = ft__lg(waves), *p++ = (float)missed;
-    *p++ = ft__twos(op->u.row.cols, 10), *p++ = ft__lg(rows / device->sms), *p++ = ft__lg(elements),
+    *p++ = ft__log2_divisor(op->u.row.cols, 10), *p++ = ft__lg(rows / device->sms), *p++ = ft__lg(elements),
     *p++ = (float)g.staged, *p++ = (float)!eager;
 }
 

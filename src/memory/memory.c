@@ -266,8 +266,8 @@ ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_d
     return sweep_step(g, work, device, &ALONE, NULL, out, NULL, err);
 }
 
-ft_status ft__step_memory_again(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memo *memo,
-                                ft_memory *out, ft_error *err)
+ft_status ft__step_memory_memoized(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memo *memo,
+                                   ft_memory *out, ft_error *err)
 {
     return sweep_step(g, work, device, &ALONE, memo, out, NULL, err);
 }

@@ -217,16 +217,16 @@ static ft_ref plain(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
         scores = ft__pointwise_in_place(b, FT_AT(ATTN_MASK), "add", scores, mask);
     }
     /* To autograd the check and the choice are part of the softmax: they stand before it, of the same sizes. */
-    ft_ref chosen = ft__aside(b, FT_AT(ATTN_SOFTMAX), "where", scores, rows, a->kv_len, 4, 1);
-    ft_ref lost = ft__aside(b, FT_AT(ATTN_SOFTMAX), "isneginf", scores, rows, a->kv_len, 1, 1);
+    ft_ref chosen = ft__no_grad_kernels(b, FT_AT(ATTN_SOFTMAX), "where", scores, rows, a->kv_len, 4, 1);
+    ft_ref lost = ft__no_grad_kernels(b, FT_AT(ATTN_SOFTMAX), "isneginf", scores, rows, a->kv_len, 1, 1);
     bool training = b->training;
     b->training = false;
     ft__reduce(b, FT_AT(ATTN_SOFTMAX), "all", lost);
     ft__part_held(m, 1, &chosen);
     b->training = training;
     ft_ref probability = ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores);
-    ft__aside(b, FT_AT(ATTN_SOFTMAX), ft__cast_name(low), probability, rows, a->kv_len, ft_dtype_bytes(low),
-              1); /* for nobody */
+    ft__no_grad_kernels(b, FT_AT(ATTN_SOFTMAX), ft__cast_name(low), probability, rows, a->kv_len, ft_dtype_bytes(low),
+                        1); /* for nobody */
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.dtype = FT_FP32;
     mark_core(b, first);
     v = ft__copy(b, at, v, pairs * a->kv_len, a->head_dim);
@@ -263,9 +263,9 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     }
     ft_ref added = FT_NONE;
     if (!s->float_mask) {
-        ft__aside(b, FT_AT(ATTN_MASK), "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
-        added = ft__aside(b, FT_AT(ATTN_MASK), "where", FT_NONE, a->batch * a->q_len, a->kv_len,
-                          ft_dtype_bytes(b->stored), 1);
+        ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
+        added = ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "where", FT_NONE, a->batch * a->q_len, a->kv_len,
+                                    ft_dtype_bytes(b->stored), 1);
     }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;

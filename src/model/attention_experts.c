@@ -34,8 +34,8 @@ static void index_added(ft_maker *m, int64_t into, int64_t rows, int64_t width)
 {
     ft_build *b = &m->b;
     double bytes = ft_dtype_bytes(b->stored);
-    ft__aside(b, FT_AT(EXPERTS_SCATTER), "fill", FT_NONE, into, width, bytes, 1);
-    ft__aside(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, rows, width, bytes, 1);
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_SCATTER), "fill", FT_NONE, into, width, bytes, 1);
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, rows, width, bytes, 1);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_INDEX_ADD;
 }
 
@@ -63,7 +63,7 @@ ft_ref ft__joined_experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_ref part[2];
     b->lora_rank = 0;
     ft__sort_tokens(m, tokens * a->topk);
-    ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, tokens, a->experts, 8, 4); /* how many come to each */
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, tokens, a->experts, 8, 4); /* how many come to each */
     ft__sync(b, FT_AT(EXPERTS_HIT));
     ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, tokens * a->topk);
     ft__split(b, joined_product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn), 2, halves, part);

@@ -23,14 +23,14 @@ static ft_ref summaries(ft_maker *m, ft_ref x, int64_t every, int64_t dim)
     if (m->q_len > 1 || m->engine) {
         gate = ft__add(b, at, gate, bias);
         if (!m->engine && series == 2) { /* the two series laid side by side: zeros, then four copies */
-            ft__aside(b, at, "copy", FT_NONE, tokens, wide, ft_dtype_bytes(b->stored), 4);
+            ft__no_grad_kernels(b, at, "copy", FT_NONE, tokens, wide, ft_dtype_bytes(b->stored), 4);
         }
         gate = ft__row(b, at, "softmax", ft__view(b, gate, made * dim, every * series, true));
         ft_ref weighed = ft__mul(b, at, kv, ft__view(b, gate, tokens, wide, false));
         ft_reduction over = {"sum", "sum_cols", made, dim, every * series, made * dim};
         kv = ft__reduce_over(b, at, weighed, &over);
     } else {
-        ft__aside(b, at, "copy", kv, m->batch, wide, ft_dtype_bytes(b->stored), 2);
+        ft__no_grad_kernels(b, at, "copy", kv, m->batch, wide, ft_dtype_bytes(b->stored), 2);
         kv = ft__slice(b, kv, m->batch, dim);
     }
     return ft__part_norm(m, at, kv, a->norm, false);

@@ -39,7 +39,7 @@ static ft_ref downsample(ft_maker *m, ft_ref x, int64_t *side, int64_t in, int64
     ft_conv_shape s = patches(m, *side, in, out, 2);
     x = ft__part_norm(m, FT_AT(DOWNSAMPLE_NORM), x, FT_LAYERNORM, true);
     /* The filters are kept NCHW and turned each time. */
-    ft__aside(b, FT_AT(DOWNSAMPLE), "copy", FT_NONE, out, 4 * in, ft__tensor_of(b, x)->element_bytes, 1);
+    ft__no_grad_kernels(b, FT_AT(DOWNSAMPLE), "copy", FT_NONE, out, 4 * in, ft__tensor_of(b, x)->element_bytes, 1);
     *side /= 2;
     ft__module(b, 1);
     return ft__vision_conv(m, FT_AT(DOWNSAMPLE), x, &s, FT_BIAS);

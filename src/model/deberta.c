@@ -79,5 +79,6 @@ void ft__part_places(ft_maker *m)
     if (a->relative_span < 1) return;
     m->places = ft__parameter(b, "rel_embeddings", 2 * a->relative_span, a->hidden);
     if (a->relative_norm) m->places = ft__part_norm(m, FT_AT(ATTN_BIAS), m->places, a->norm, a->norm_bias);
-    ft__aside(b, FT_AT(ATTN_BIAS), "copy", FT_NONE, m->q_len, m->kv_len, 8, 9); /* distances and their buckets */
+    ft__no_grad_kernels(b, FT_AT(ATTN_BIAS), "copy", FT_NONE, m->q_len, m->kv_len, 8,
+                        9); /* distances and their buckets */
 }

@@ -22,7 +22,7 @@ static ft_ref inverted(ft_build *b, ft_ref pairs, int64_t rows, int64_t lanes)
             ft__op_share(&n->op, PART);
         }
     }
-    ft__aside(b, at, "copy", FT_NONE, lanes, FT_DELTA_CHUNK / 2, 4, SMALL * (FT_DELTA_CHUNK - 1));
+    ft__no_grad_kernels(b, at, "copy", FT_NONE, lanes, FT_DELTA_CHUNK / 2, 4, SMALL * (FT_DELTA_CHUNK - 1));
     return ft__pointwise(b, at, "addu", pairs);
 }
 

@@ -27,7 +27,7 @@ ft_ref ft__part_draft_words(ft_maker *m, ft_ref x, ft_ref table)
     ft_at at = FT_AT(LM_HEAD);
     int64_t tokens = ft__tensor_of(b, x)->rows, words = a->centroid_topk * (a->vocab / a->centroids);
     ft_ref groups = ft__linear(b, at, x, a->centroids, FT_NO_BIAS, FT_WHOLE);
-    ft__best(b, at, groups, tokens, a->centroids, a->centroid_topk, NULL);
+    ft__topk(b, at, groups, tokens, a->centroids, a->centroid_topk, NULL);
     ft_ref rows = ft__embedding(b, at, ft__input(b, tokens, words, 8), a->vocab, a->hidden, &table);
     ft_ref logits = ft__matmul(b, at, x, rows, tokens, 1, words, a->hidden, "nt");
     ft_ref all = ft__fill(b, at, tokens, a->vocab, b->stored, ft_dtype_bytes(b->stored));

@@ -61,7 +61,7 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     if (a->disentangled) ft__part_places(m);
     if (a->shifted) ft__part_distances(m);
     if (a->position == FT_ROTARY) ft__part_rotary_tables(m, a->head_dim); /* roformer */
-    ft__part_beside(m);
+    ft__part_unused_weights(m);
     if (a->relative_buckets > 0) ft__relative_bias(m, FT_AT(ATTN_BIAS), m->q_len, m->kv_len, true); /* mpnet */
     ft__module(b, 3);
     return x;
@@ -128,7 +128,8 @@ static ft_ref adapted(ft_maker *m, ft_ref y)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (a->adapter < 1) return y;
-    ft_ref h = ft__aside(b, FT_AT(MLP_NORM), "copy", y, m->batch * m->q_len, a->hidden, ft_dtype_bytes(b->stored), 1);
+    ft_ref h = ft__no_grad_kernels(b, FT_AT(MLP_NORM), "copy", y, m->batch * m->q_len, a->hidden,
+                                   ft_dtype_bytes(b->stored), 1);
     h = ft__linear(b, FT_AT(MLP_UP_PROJ), h, a->hidden / a->adapter, FT_BIAS, FT_WHOLE);
     h = ft__part_activation(m, FT_AT(MLP_ACT), a->activation, h);
     return ft__add(b, FT_AT(MLP_RESIDUAL), ft__linear(b, FT_AT(MLP_DOWN_PROJ), h, a->hidden, FT_BIAS, FT_WHOLE), y);

@@ -39,8 +39,8 @@ static void biases(ft_maker *m, stack *s)
     ft_build *b = &m->b;
     s->bias = ft__relative_bias(m, FT_AT(ATTN_BIAS), s->q_len, s->kv_len, !s->decodes);
     if (s->decodes)
-        s->zeros = ft__aside(b, FT_AT(CROSS_BIAS), "fill", FT_NONE, m->arch->heads * s->q_len, s->source_len,
-                             ft_dtype_bytes(b->stored), 1);
+        s->zeros = ft__no_grad_kernels(b, FT_AT(CROSS_BIAS), "fill", FT_NONE, m->arch->heads * s->q_len, s->source_len,
+                                       ft_dtype_bytes(b->stored), 1);
 }
 
 static ft_ref layer(ft_maker *m, const stack *s, ft_ref x, bool sparse)
@@ -119,8 +119,8 @@ static ft_ref embed(ft_maker *m, stack *s, ft_ref *table)
     x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
     s->mask = s->zeros = FT_NONE;
     if (adds_masks(m)) /* over the source a row of padding, over the target what comes later */
-        s->mask = ft__aside(b, FT_AT(MASK), "copy", FT_NONE, s->decodes ? m->batch * s->q_len : m->batch, s->kv_len,
-                            ft_dtype_bytes(b->stored), 4);
+        s->mask = ft__no_grad_kernels(b, FT_AT(MASK), "copy", FT_NONE, s->decodes ? m->batch * s->q_len : m->batch,
+                                      s->kv_len, ft_dtype_bytes(b->stored), 4);
     s->bias = FT_NONE;
     if (!a->bias_each) biases(m, s);
     ft__module(b, 2);
@@ -166,7 +166,7 @@ static void decode(ft_maker *m, ft_ref source, ft_ref *table)
     int64_t source_len = a->tower_source ? m->source_len : m->work->seq;
     stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = source_len, .decodes = true};
     ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
-    ft__part_beside(m);
+    ft__part_unused_weights(m);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = layers(m, &s, x, a->decoder_layers, a->sparse_decoder_layers);
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);

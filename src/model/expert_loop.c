@@ -39,17 +39,17 @@ static ft_ref route(ft_maker *m, ft_ref x)
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     ft_ref h = a->router_fp32 ? ft__cast(b, FT_AT(ROUTER), x, FT_FP32) : x;
     if (b->training) { /* jitter */
-        ft_ref noise = ft__aside(b, FT_AT(ROUTER_JITTER), "fill", FT_NONE, tokens, a->hidden, a->router_fp32 ? 4 : 2,
-                                 1);
+        ft_ref noise = ft__no_grad_kernels(b, FT_AT(ROUTER_JITTER), "fill", FT_NONE, tokens, a->hidden,
+                                           a->router_fp32 ? 4 : 2, 1);
         h = ft__pointwise_in_place(b, FT_AT(ROUTER_JITTER), "mul", h, noise);
     }
     ft_ref bias = a->router_bias ? ft__parameter(b, "router.bias", 1, a->experts) : FT_NONE;
     ft_ref probability = ft__linear_with(b, FT_AT(ROUTER), h, router_weight(m), a->experts, bias, FT_WHOLE);
     probability = ft__cast(b, FT_AT(ROUTER), ft__row(b, FT_AT(ROUTER_SOFTMAX), "softmax", probability), low);
     /* The best expert, one-hot, how many came before, which are within capacity. */
-    ft__aside(b, FT_AT(ROUTER_CHOICE), "copy", probability, tokens, a->experts, 8, 7);
-    ft__aside(b, FT_AT(EXPERTS_RESULT), "fill", FT_NONE, tokens, a->hidden, ft_dtype_bytes(low), 1);
-    ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, a->experts, 1, 8, 6);
+    ft__no_grad_kernels(b, FT_AT(ROUTER_CHOICE), "copy", probability, tokens, a->experts, 8, 7);
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_RESULT), "fill", FT_NONE, tokens, a->hidden, ft_dtype_bytes(low), 1);
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, a->experts, 1, 8, 6);
     ft__sync(b, FT_AT(EXPERTS_HIT));
     ft__module(b, 2);
     return ft__slice(b, probability, tokens, 1);
@@ -81,7 +81,7 @@ ft_ref ft__expert_loop(ft_maker *m, ft_ref x)
     b->lora_rank = 0; /* adapters go to attention: experts are many */
     ft_ref probability = route(m, x);
     int32_t first = b->g->node_count;
-    ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, tokens, 1, 8, 6);
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, tokens, 1, 8, 6);
     ft__sync(b, FT_AT(EXPERTS_FIND));
     ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, tokens);
     h = product(m, FT_AT(EXPERTS_WI), h, inter);

@@ -28,7 +28,7 @@ static ft_ref cut_product(ft_maker *m, ft_at at, ft_ref x, int64_t out)
 {
     ft_build *b = &m->b;
     int64_t experts = m->arch->experts, rows = ft__tensor_of(b, x)->rows;
-    ft__aside(b, at, "fill", FT_NONE, rows, out, ft_dtype_bytes(b->stored), 1);
+    ft__no_grad_kernels(b, at, "fill", FT_NONE, rows, out, ft_dtype_bytes(b->stored), 1);
     x = ft__each_step(b, x, experts);
     int32_t first = b->g->node_count;
     ft_ref y = product(m, at, x, out, experts);
@@ -52,7 +52,7 @@ static ft_ref cut_experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_ref part[2];
     b->lora_rank = 0;
     ft__sort_tokens(m, routed);
-    ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, 1, 8, 4); /* how many come to each */
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, 1, 8, 4); /* how many come to each */
     ft__sync(b, FT_AT(EXPERTS_HIT));
     ft_ref h = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
     ft__split(b, cut_product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn), 2, halves, part);
@@ -78,10 +78,11 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     enum { FIND = 8 }; /* a copy, nonzero's sums, selection and indices, two numbers to the host */
     ft_ref part[2];
     b->lora_rank = 0;
-    ft__aside(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, a->experts, 8, 4); /* a mask of all, and their sums */
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_HIT), "copy", FT_NONE, routed, a->experts, 8,
+                        4); /* a mask of all, and their sums */
     ft__sync(b, FT_AT(EXPERTS_HIT));
     int32_t first = b->g->node_count;
-    ft__aside(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, routed, 1, 8, FIND);
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_FIND), "copy", FT_NONE, routed, 1, 8, FIND);
     ft__sync(b, FT_AT(EXPERTS_FIND));
     int32_t found = b->g->node_count;
     x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
@@ -102,7 +103,7 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     b->lora_rank = rank;
     ft_reduction over = {"sum", "sum_cols", tokens, width, a->topk, tokens * width}; /* added to where it came from */
     /* An index_add for each expert; to autograd it is that sum. */
-    ft__aside(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, routed, width, ft_dtype_bytes(b->stored), 1);
+    ft__no_grad_kernels(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, routed, width, ft_dtype_bytes(b->stored), 1);
     if (b->status != FT_OK) return FT_NONE;
     ft_node *scatter = &b->g->nodes[b->g->node_count - 1];
     ft__op_share(&scatter->op, (double)every);

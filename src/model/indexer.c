@@ -7,7 +7,7 @@
 #include "model/mixers.h"
 #include "model/relative.h"
 
-void ft__see_best(const ft_maker *m, ft_scores *s, int64_t keys)
+void ft__attend_topk(const ft_maker *m, ft_scores *s, int64_t keys)
 {
     if (m->engine || ft__flashes(m->work->attention)) {
         if (m->q_len == 1)
@@ -31,7 +31,7 @@ static void score_fused(ft_maker *m, ft_ref query, ft_ref key, int64_t keys)
     ft_ref out = ft__node_out(b, &n, tokens, keys, FT_FP32, 4);
     n.op = ft__gemm_kernel(b->math, m->batch, m->q_len * a->index_heads, half, a->index_dim, "nt", false);
     ft__emit(b, &n);
-    ft__best(b, FT_AT(ATTN_INDEX), out, tokens, keys, a->index_topk < keys ? a->index_topk : keys, NULL);
+    ft__topk(b, FT_AT(ATTN_INDEX), out, tokens, keys, a->index_topk < keys ? a->index_topk : keys, NULL);
 }
 
 /* Keys that are means of several tokens: scores of all heads are summed, and the best blocks' tokens are what is seen.
@@ -45,11 +45,11 @@ static void score_means(ft_maker *m, ft_ref scores, int64_t keys)
     int64_t tokens = m->batch * m->q_len, best = a->index_topk / a->index_mean;
     ft_reduction heads = {"sum", "sum_cols", tokens, keys, a->index_heads, tokens * keys};
     scores = ft__reduce_over(b, at, ft__pointwise(b, at, "relu", scores), &heads);
-    ft__best(b, at, scores, tokens, keys, best < keys ? best : keys, NULL);
-    ft__aside(b, at, "copy", FT_NONE, (keys + 1) / 2, a->index_dim, 4, A_QUERY);
+    ft__topk(b, at, scores, tokens, keys, best < keys ? best : keys, NULL);
+    ft__no_grad_kernels(b, at, "copy", FT_NONE, (keys + 1) / 2, a->index_dim, 4, A_QUERY);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].count *= (float)tokens;
-    ft__aside(b, at, "fill", FT_NONE, tokens, m->kv_len, 1, 2);
-    ft__aside(b, at, "where", FT_NONE, tokens, m->kv_len, ft_dtype_bytes(b->stored), 2);
+    ft__no_grad_kernels(b, at, "fill", FT_NONE, tokens, m->kv_len, 1, 2);
+    ft__no_grad_kernels(b, at, "where", FT_NONE, tokens, m->kv_len, ft_dtype_bytes(b->stored), 2);
 }
 
 void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights, int64_t keys)
@@ -83,18 +83,18 @@ void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights
         weights = ft__pointwise(b, at, "mulu", ft__cast(b, at, weights, FT_FP32));
         scores = ft__matmul(b, at, weights, scores, tokens, 1, keys, heads, "nn");
         scores = ft__pointwise(b, at, "masked_fill", scores);
-        ft__best(b, at, scores, tokens, keys, best < keys ? best : keys, NULL);
+        ft__topk(b, at, scores, tokens, keys, best < keys ? best : keys, NULL);
     } else { /* the largest score of each block of keys, for each group of heads by itself */
         int64_t parts = (keys + a->index_blocks - 1) / a->index_blocks;
         scores = ft__pointwise(b, at, "masked_fill", scores);
         ft_reduction most = {"amax", "argmax", rows, parts, rows * parts, keys / parts > 0 ? keys / parts : 1};
         scores = ft__reduce_over(b, at, scores, &most);
-        ft__best(b, at, scores, rows, parts, best < parts ? best : parts, NULL);
+        ft__topk(b, at, scores, rows, parts, best < parts ? best : parts, NULL);
     }
     /* A mask of true, false where chosen, joined with the causal one. */
     int64_t masks = weights == FT_NONE ? tokens * a->heads : tokens;
-    ft__aside(b, at, "fill", FT_NONE, masks, keys, 1, 2);
-    ft__aside(b, at, "where", FT_NONE, masks, keys, ft_dtype_bytes(b->stored), 2);
+    ft__no_grad_kernels(b, at, "fill", FT_NONE, masks, keys, 1, 2);
+    ft__no_grad_kernels(b, at, "where", FT_NONE, masks, keys, ft_dtype_bytes(b->stored), 2);
 }
 
 /* Keys of all tokens so far: a cache of its own, in 8 bits in engines. */

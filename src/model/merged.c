@@ -21,7 +21,7 @@ static ft_ref encode_with(ft_maker *m, ft_ref seen, ft_ref *table)
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, own.vocab, own.hidden, table);
     x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
     if (seen != FT_NONE) {
-        ft__aside(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * m->q_len, own.hidden, 1, 2);
+        ft__no_grad_kernels(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * m->q_len, own.hidden, 1, 2);
         x = ft__scatter(b, FT_AT(EMBED_TOKENS), x, seen, 0, false, false);
     }
     if (own.position == FT_ROTARY) ft__part_rotary_tables(m, own.rotary_dim > 0 ? own.rotary_dim : own.head_dim);

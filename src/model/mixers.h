@@ -26,7 +26,7 @@ int64_t ft__part_indexer(ft_maker *m, ft_ref x, ft_ref q);
 /* Its second half: scores of `keys` keys. `weights`: of heads, FT_NONE where blocks are picked for groups of heads. */
 void ft__part_index_scores(ft_maker *m, ft_ref query, ft_ref key, ft_ref weights, int64_t keys);
 /* Attention over `keys` of them: engines and flash kernels read those alone, plain transformers masks the rest. */
-void ft__see_best(const ft_maker *m, ft_scores *s, int64_t keys);
+void ft__attend_topk(const ft_maker *m, ft_scores *s, int64_t keys);
 
 /* hyper.c */
 typedef struct ft_hyper {
@@ -97,8 +97,8 @@ ft_ref ft__part_draft_open(ft_maker *m, ft_ref *table);
 void ft__part_draft_close(ft_maker *m, ft_ref x);
 ft_ref ft__part_draft_words(ft_maker *m, ft_ref x, ft_ref table);
 /* tower.c: a vision tower and its projector before the language model. */
-/* ears.c: the weights of what hears; sound is not asked for, so that they lie where they are. */
-void ft__part_ears(ft_maker *m);
+/* audio_weights.c: the weights of what hears; sound is not asked for, so that they lie where they are. */
+void ft__part_audio_weights(ft_maker *m);
 /* davit.c: the tower of an architecture whose pictures pass `stages`: florence2. */
 ft_ref ft__part_davit(ft_maker *m);
 /* projector.c: the steps between the tower and the language model, where the architecture lists them. */

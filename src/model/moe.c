@@ -18,7 +18,7 @@ void ft__sort_tokens(ft_maker *m, int64_t routed)
 {
     ft_build *b = &m->b;
     if (routed <= 1024) {
-        ft__aside(b, FT_AT(MOE_SORT), "copy", FT_NONE, routed, 1, 8, 15);
+        ft__no_grad_kernels(b, FT_AT(MOE_SORT), "copy", FT_NONE, routed, 1, 8, 15);
         return;
     }
     ft_node n = ft__node_of(FT_DO_OTHER, FT_AT(MOE_SORT));

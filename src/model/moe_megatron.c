@@ -33,7 +33,7 @@ static void wait_for_last(ft_build *b)
 static void map_rows(ft_maker *m, int64_t tokens)
 {
     enum { LAUNCHES = 3 };
-    ft__aside(&m->b, FT_AT(MOE_MAP), "copy", FT_NONE, tokens, m->arch->experts, 4, LAUNCHES);
+    ft__no_grad_kernels(&m->b, FT_AT(MOE_MAP), "copy", FT_NONE, tokens, m->arch->experts, 4, LAUNCHES);
     wait_for_last(&m->b);
 }
 

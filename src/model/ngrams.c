@@ -11,8 +11,8 @@ static void hashed(ft_maker *m, int64_t heads)
     enum { A_SHIFT = 12, A_GRAM = 5 };
     ft_build *b = &m->b;
     int shifts = (int)m->arch->ngram_size;
-    ft__aside(b, FT_AT(PER_LAYER), "copy", FT_NONE, m->batch, m->q_len, 8, A_SHIFT * shifts);
-    ft__aside(b, FT_AT(PER_LAYER), "copy", FT_NONE, m->batch * m->q_len, heads, 8, A_GRAM * shifts);
+    ft__no_grad_kernels(b, FT_AT(PER_LAYER), "copy", FT_NONE, m->batch, m->q_len, 8, A_SHIFT * shifts);
+    ft__no_grad_kernels(b, FT_AT(PER_LAYER), "copy", FT_NONE, m->batch * m->q_len, heads, 8, A_GRAM * shifts);
 }
 
 /* A filter over the last few n-grams, by channel. */

@@ -49,7 +49,7 @@ static ft_ref xielu(ft_build *b, ft_at at, ft_ref x, bool one)
     ft_ref beta = ft__buffer(b, 1, 1, t.element_bytes);
     above = ft__pointwise(b, at, "softplus", above);
     below = ft__pointwise(b, at, "addu", ft__pointwise(b, at, "softplus", below));
-    ft_ref positive = ft__aside(b, at, "compare", x, t.rows, t.cols, 1, 1);
+    ft_ref positive = ft__no_grad_kernels(b, at, "compare", x, t.rows, t.cols, 1, 1);
     ft_ref high = ft__mul(b, at, ft__mul(b, at, x, above), x);
     high = ft__add(b, at, high, ft__mul(b, at, x, beta));
     ft_ref low = ft__pointwise(b, at, "expm1", ft__pointwise2(b, at, "minimum", x, beta));
@@ -147,7 +147,7 @@ ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation
     return ft__linear(b, FT_AT(MLP_DOWN_PROJ), h, width, bias, FT_CUT_ROWS);
 }
 
-void ft__part_beside(ft_maker *m)
+void ft__part_unused_weights(ft_maker *m)
 {
     bool trained = m->b.frozen;
     if (m->arch->beside <= 0) return;

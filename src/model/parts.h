@@ -79,7 +79,7 @@ void ft__part_places(ft_maker *m); /* the table that it reads, once per pass */
 ft_ref ft__part_fc(ft_maker *m, ft_ref x);
 /* up, activation, down; or gate and up, activation, product, down. */
 /* Parameters of what does not run (arch.h, `beside`), at rest. */
-void ft__part_beside(ft_maker *m);
+void ft__part_unused_weights(ft_maker *m);
 /* act(gate) * up, as the architecture limits and softens it. */
 ft_ref ft__part_gated(ft_maker *m, ft_at at, const char *activation, ft_ref gate, ft_ref up);
 ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation, bool gated, bool fused_gate_up,

@@ -11,7 +11,8 @@
 #include "graph/emit.h"
 #include "model/latent.h"
 
-ft_ref ft__aside(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes, int count)
+ft_ref ft__no_grad_kernels(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+                           int count)
 {
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_FILL, at);
@@ -73,7 +74,8 @@ ft_ref ft__relative_bias(ft_maker *m, ft_at at, int64_t q_len, int64_t kv_len, b
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    ft_ref buckets = ft__aside(b, at, "copy", FT_NONE, q_len, kv_len, 8, both_ways ? 21 : 19), table = FT_NONE;
+    ft_ref buckets = ft__no_grad_kernels(b, at, "copy", FT_NONE, q_len, kv_len, 8, both_ways ? 21 : 19),
+           table = FT_NONE;
     ft_ref bias = ft__embedding(b, at, buckets, a->relative_buckets, a->heads, &table);
     return ft__view(b, bias, a->heads * q_len, kv_len, a->heads > 1);
 }
@@ -114,15 +116,15 @@ static ft_ref safe_softmax(ft_build *b, ft_ref scores)
     ft_ref p = ft__row(b, at, "softmax", scores);
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, p);
-    ft_ref hidden = ft__aside(b, at, "isneginf", scores, t.rows, t.cols, 1, 1);
+    ft_ref hidden = ft__no_grad_kernels(b, at, "isneginf", scores, t.rows, t.cols, 1, 1);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.u.elementwise.pattern = FT_PATTERN_CONTIGUOUS;
     ft_node all = ft__node_of(FT_DO_FILL, at);
     ft__node_in(&all, hidden);
     ft_ref rows = ft__node_out(b, &all, t.rows, 1, t.dtype, 1);
     all.op = ft__row_kernel("sum_rows", FT_PASS_FWD, t.rows, t.cols, FT_BF16);
     ft__emit(b, &all);
-    ft__aside(b, at, "fill", FT_NONE, 1, 1, 4, 1); /* the zero itself */
-    ft_node where = ft__node_of(FT_DO_COPY, at);   /* to autograd, softmax and this are one */
+    ft__no_grad_kernels(b, at, "fill", FT_NONE, 1, 1, 4, 1); /* the zero itself */
+    ft_node where = ft__node_of(FT_DO_COPY, at);             /* to autograd, softmax and this are one */
     ft__node_in(&where, p);
     ft__node_in(&where, rows);
     ft_ref out = ft__node_out(b, &where, t.rows, t.cols, t.dtype, t.element_bytes);
@@ -199,7 +201,7 @@ static ft_ref hidden_later(ft_maker *m, ft_ref bias, const ft_relative *r)
 {
     ft_build *b = &m->b;
     if (!r->causal || r->q_len < 2 || bias == FT_NONE) return bias;
-    ft_ref later = ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, r->q_len, r->kv_len, 1, 4);
+    ft_ref later = ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "copy", FT_NONE, r->q_len, r->kv_len, 1, 4);
     return ft__pointwise2(b, FT_AT(ATTN_MASK), "where", bias, later);
 }
 

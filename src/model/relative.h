@@ -37,5 +37,6 @@ void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shar
 void ft__answered(ft_build *b, ft_ref x);
 
 /* Kernels that no gradient passes: `op` over `rows` x `cols` elements of `bytes`, `count` times. Result: the last's. */
-ft_ref ft__aside(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes, int count);
+ft_ref ft__no_grad_kernels(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
+                           int count);
 #endif

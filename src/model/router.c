@@ -52,8 +52,9 @@ static ft_ref best_in_groups(ft_maker *m, ft_ref probability, int64_t tokens)
     ft_ref two = best_of(b, corrected, tokens * groups, each > 0 ? each : 1, 2, true);
     ft_ref group = ft__view(b, ft__reduce(b, at, "sum", two), tokens, groups, false);
     best_of(b, group, tokens, groups, (groups + 1) / 2, false);
-    ft__aside(b, at, "fill", FT_NONE, tokens, groups, 4, 2);       /* zeros, ones where chosen */
-    ft__aside(b, at, "copy", corrected, tokens, a->experts, 4, 5); /* as a mask over experts; the rest to zero */
+    ft__no_grad_kernels(b, at, "fill", FT_NONE, tokens, groups, 4, 2); /* zeros, ones where chosen */
+    ft__no_grad_kernels(b, at, "copy", corrected, tokens, a->experts, 4,
+                        5); /* as a mask over experts; the rest to zero */
     best_of(b, corrected, tokens, a->experts, a->topk, false);
     b->training = training;
     return picked(b, probability, tokens, a->topk);
@@ -134,7 +135,8 @@ static ft_ref mixed_two(ft_maker *m, ft_ref logits, int64_t tokens)
     ft_ref both[2];
     for (int i = 0; i < 2; i++) {
         b->training = false;
-        ft__aside(b, FT_AT(MOE_MIXER), "copy", logits, tokens, a->experts, 2, ALWAYS + (training ? DRAWING : 0));
+        ft__no_grad_kernels(b, FT_AT(MOE_MIXER), "copy", logits, tokens, a->experts, 2,
+                            ALWAYS + (training ? DRAWING : 0));
         ft__row(b, FT_AT(MOE_MIXER), "softmax", logits);
         b->training = training;
         both[i] = ft__pointwise(b, FT_AT(MOE_MIXER), "mulu", picked(b, logits, tokens, 1));
@@ -149,7 +151,7 @@ static ft_ref jittered(ft_maker *m, ft_ref x)
     ft_tensor t = *ft__tensor_of(b, x);
     if (!b->training || m->arch->router_jitter <= 0) return x;
     for (int i = 0; i < 2; i++) {
-        ft_ref noise = ft__aside(b, FT_AT(MOE_JITTER), "fill", FT_NONE, t.rows, t.cols, t.element_bytes, 1);
+        ft_ref noise = ft__no_grad_kernels(b, FT_AT(MOE_JITTER), "fill", FT_NONE, t.rows, t.cols, t.element_bytes, 1);
         x = ft__pointwise_in_place(b, FT_AT(MOE_JITTER), "mul", x, noise);
     }
     return x;
@@ -177,7 +179,8 @@ static ft_ref route_network(ft_maker *m, ft_ref x)
     b->training = false;
     ft_ref corrected = ft__add(b, at, ft__cast(b, at, probability, FT_FP32), ft__buffer(b, 1, known, 4));
     best_of(b, corrected, tokens, known, a->topk, true);
-    ft__aside(b, FT_AT(MOE_TOPK), "compare", FT_NONE, tokens, a->topk, 1, 2); /* who goes to none, as the first's */
+    ft__no_grad_kernels(b, FT_AT(MOE_TOPK), "compare", FT_NONE, tokens, a->topk, 1,
+                        2); /* who goes to none, as the first's */
     b->training = training;
     return ft__pointwise(b, FT_AT(MOE_TOPK), "masked_fill", picked(b, probability, tokens, a->topk));
 }
@@ -237,7 +240,7 @@ ft_ref ft__route_scores(ft_maker *m, ft_ref x)
     b->lora_rank = rank;
     ft__module(b, 1);
     ft_ref best = best_of(b, logits, tokens, a->experts, a->topk, true);
-    ft__aside(b, FT_AT(MOE_SCORES), "fill", FT_NONE, tokens, a->experts, ft_dtype_bytes(low), 1);
+    ft__no_grad_kernels(b, FT_AT(MOE_SCORES), "fill", FT_NONE, tokens, a->experts, ft_dtype_bytes(low), 1);
     ft_ref scores = ft__cast(b, FT_AT(MOE_SCORES), picked(b, best, tokens, a->experts), FT_FP32);
     return ft__cast(b, FT_AT(MOE_SCORES), ft__pointwise(b, FT_AT(MOE_SCORES), "sigmoid", scores), low);
 }

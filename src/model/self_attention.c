@@ -78,7 +78,7 @@ static ft_ref tempered(ft_maker *m, ft_ref q)
     enum { LAUNCHES = 9 };
     ft_build *b = &m->b;
     ft_dtype low = ft__tensor_of(b, q)->dtype;
-    ft_ref scales = ft__aside(b, FT_AT(ATTN_TEMPERATURE), "addu", FT_NONE, m->q_len, 1, 4, LAUNCHES);
+    ft_ref scales = ft__no_grad_kernels(b, FT_AT(ATTN_TEMPERATURE), "addu", FT_NONE, m->q_len, 1, 4, LAUNCHES);
     if (b->status == FT_OK) b->g->tensors[scales].dtype = FT_FP32;
     return ft__cast(b, FT_AT(ATTN_TEMPERATURE), ft__mul(b, FT_AT(ATTN_TEMPERATURE), q, scales), low);
 }
@@ -257,7 +257,8 @@ static void place(ft_maker *m, bool rotated, projected *p)
     if (rotated) {
         if (a->rotary_repeats && !m->stack->fused_rotary &&
             !m->engine) /* cosines and sines, for queries and keys alike */
-            ft__aside(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored), 2);
+            ft__no_grad_kernels(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim,
+                                ft_dtype_bytes(b->stored), 2);
         p->q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->q, a->heads, dim, a->rotary_dim);
         if (p->own_keys) p->k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->k, a->kv_heads, dim, a->rotary_dim);
     } else {
@@ -294,8 +295,8 @@ static void mask_by_input(ft_maker *m, ft_ref x, bool windowed, ft_scores *s)
     if (a->dynamic_mask) { /* doge: a number for each key and head, spread over all pairs, is the mask */
         ft__linear(b, FT_AT(ATTN_MASK), x, a->kv_heads, FT_NO_BIAS, FT_WHOLE);
         ft__parameter(b, "attn.A", 1, a->kv_heads);
-        ft__aside(b, FT_AT(ATTN_MASK), "copy", FT_NONE, m->batch * a->heads * m->q_len, m->kv_len,
-                  ft_dtype_bytes(b->stored), 2);
+        ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "copy", FT_NONE, m->batch * a->heads * m->q_len, m->kv_len,
+                            ft_dtype_bytes(b->stored), 2);
         s->broadcast = s->mask = true; /* in fp32, which no fused kernel takes beside bf16 */
     }
     if (a->relative_rank > 0) {
@@ -311,7 +312,8 @@ static void spread_keys(ft_maker *m, projected *p)
     ft_build *b = &m->b;
     ft_at at = FT_AT(ATTN_REPEAT_KV);
     int64_t tokens = m->batch * m->q_len, wide = m->arch->heads * m->arch->head_dim;
-    for (int i = 0; i < 2; i++) ft__aside(b, at, "copy", FT_NONE, tokens, m->arch->kv_heads * m->arch->head_dim, 2, 1);
+    for (int i = 0; i < 2; i++)
+        ft__no_grad_kernels(b, at, "copy", FT_NONE, tokens, m->arch->kv_heads * m->arch->head_dim, 2, 1);
     p->q = ft__copy(b, at, p->q, tokens, wide);
     p->k = ft__copy(b, at, p->k, tokens, wide);
     p->v = ft__copy(b, at, p->v, tokens, wide);
@@ -377,7 +379,7 @@ static ft_ref attended(ft_maker *m, ft_ref x, projected p, bool windowed, bool r
     s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC) ||
                      ((a->keys_spread || (a->picture_masked && m->work->images > 0)) && m->q_len > 1);
     if (a->v_dim > 0) s.shape.v_dim = a->v_dim;
-    if (sparse > 0 && sparse < m->kv_len) ft__see_best(m, &s, sparse);
+    if (sparse > 0 && sparse < m->kv_len) ft__attend_topk(m, &s, sparse);
     if (p.own_keys) {
         p.k = ft__part_remember(m, p.k, a->kv_heads, a->head_dim);
         p.v = ft__part_remember(m, p.v, a->kv_heads, value_dim(a));

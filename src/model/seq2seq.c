@@ -110,13 +110,13 @@ static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
     if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
     if (s->seen != FT_NONE) {
-        ft__aside(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * s->q_len, a->hidden, 1, 2);
+        ft__no_grad_kernels(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * s->q_len, a->hidden, 1, 2);
         x = ft__scatter(b, FT_AT(EMBED_TOKENS), x, s->seen, 0, false, false);
     }
     bool frozen = b->frozen;
     if (a->position == FT_SINUSOIDAL) b->frozen = true;
     int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
-    ft_ref places = ft__aside(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, 1, s->q_len, 8, 2);
+    ft_ref places = ft__no_grad_kernels(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, 1, s->q_len, 8, 2);
     ft_ref p = a->position == FT_LEARNED_POSITION || a->position_rows > 0
                    ? ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions)
                    : ft__buffer(b, s->q_len, a->hidden, ft_dtype_bytes(b->stored));
@@ -125,8 +125,8 @@ static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
     if (a->embed_norm) x = norm(m, FT_AT(EMBED_NORM), x);
     m->mask = FT_NONE;
     if (m->work->attention == FT_EAGER && s->decodes)
-        m->mask = ft__aside(b, FT_AT(MASK), "copy", FT_NONE, m->batch * s->q_len, s->kv_len, ft_dtype_bytes(b->stored),
-                            2);
+        m->mask = ft__no_grad_kernels(b, FT_AT(MASK), "copy", FT_NONE, m->batch * s->q_len, s->kv_len,
+                                      ft_dtype_bytes(b->stored), 2);
     ft__module(b, 2);
     return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
 }
@@ -184,7 +184,7 @@ void ft__make_seq2seq(ft_maker *m)
                .source_len = w->seq,
                .decodes = true};
     ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
-    ft__part_beside(m);
+    ft__part_unused_weights(m);
     ft_ref x = ft__block_close(b, embed(m, &s, &table));
     x = ft__block_open(b, FT_BLOCK(DECODER_LAYERS), a->decoder_layers, x);
     x = ft__block_close(b, layer(m, &s, x));

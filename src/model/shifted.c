@@ -11,7 +11,8 @@ void ft__part_distances(ft_maker *m)
     ft_build *b = &m->b;
     int64_t rows = m->batch * (m->q_len + m->kv_len);
     ft__parameter(b, "mask_emb", 1, m->arch->hidden); /* where the second stream starts */
-    m->places = ft__aside(b, FT_AT(ATTN_BIAS), "sin", FT_NONE, rows, m->arch->hidden, ft_dtype_bytes(b->stored), 3);
+    m->places = ft__no_grad_kernels(b, FT_AT(ATTN_BIAS), "sin", FT_NONE, rows, m->arch->hidden,
+                                    ft_dtype_bytes(b->stored), 3);
 }
 
 /* Queries, keys, values or distances by heads, in the order that products read. */

@@ -68,7 +68,7 @@ static ft_ref placed(ft_maker *m, ft_ref x)
     ft_at at = FT_AT(POSITION);
     int64_t kernel = a->conv_kernel, groups = a->groups > 0 ? a->groups : 1, rows = m->batch * m->q_len;
     ft_ref lengths = ft__parameter(b, "weight.lengths", 1, kernel);
-    ft__aside(b, at, "mul", lengths, a->hidden * (a->hidden / groups), kernel, ft_dtype_bytes(b->stored), 2);
+    ft__no_grad_kernels(b, at, "mul", lengths, a->hidden * (a->hidden / groups), kernel, ft_dtype_bytes(b->stored), 2);
     ft_conv_shape s = {.n = m->batch,
                        .c = a->hidden,
                        .h = 1,

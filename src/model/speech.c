@@ -21,7 +21,7 @@ static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
     ft_build *b = &m->b;
     ft_tensor t = *ft__tensor_of(b, x);
     if (t.strided) {
-        ft__aside(b, at, "copy", x, t.rows, t.cols, t.element_bytes, 1);
+        ft__no_grad_kernels(b, at, "copy", x, t.rows, t.cols, t.element_bytes, 1);
         if (b->status == FT_OK)
             b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_PASS_FWD, t.rows, t.cols,
                                                                   t.dtype);
@@ -138,7 +138,7 @@ static ft_ref encode(ft_maker *m)
     x = ft__view(b, x, m->batch * length, a->hidden, true);
     bool frozen = b->frozen; /* sinusoids: never trained */
     b->frozen = true;
-    ft_ref places = ft__aside(b, FT_AT(EMBED_POSITIONS), "fill", FT_NONE, 1, length, 8, 1), table = FT_NONE;
+    ft_ref places = ft__no_grad_kernels(b, FT_AT(EMBED_POSITIONS), "fill", FT_NONE, 1, length, 8, 1), table = FT_NONE;
     ft_ref positions = ft__embedding(b, FT_AT(EMBED_POSITIONS), places, length, a->hidden, &table);
     b->frozen = frozen;
     x = ft__add(b, FT_AT(EMBED_POSITIONS), x, positions);
@@ -164,15 +164,16 @@ static ft_ref embed(ft_maker *m, ft_ref *table)
     ft_ref tokens = ft__input(b, m->batch, m->q_len, 8), positions = FT_NONE;
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
     if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
-    ft_ref places = ft__aside(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, m->batch, m->q_len, 8, 3);
+    ft_ref places = ft__no_grad_kernels(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, m->batch, m->q_len, 8, 3);
     x = ft__add(b, FT_AT(EMBED_POSITIONS), x,
                 ft__embedding(b, FT_AT(EMBED_POSITIONS), places, a->max_target, a->hidden, &positions));
-    ft__aside(b, FT_AT(MASK), "copy", FT_NONE, m->batch, m->q_len, 8, 9); /* are several texts packed into one? */
+    ft__no_grad_kernels(b, FT_AT(MASK), "copy", FT_NONE, m->batch, m->q_len, 8,
+                        9); /* are several texts packed into one? */
     if (m->q_len > 1) ft__sync(b, FT_AT(MASK));
     m->mask = FT_NONE;
     if (m->work->attention == FT_EAGER)
-        m->mask = ft__aside(b, FT_AT(MASK), "copy", FT_NONE, m->batch * m->q_len, m->kv_len, ft_dtype_bytes(b->stored),
-                            2);
+        m->mask = ft__no_grad_kernels(b, FT_AT(MASK), "copy", FT_NONE, m->batch * m->q_len, m->kv_len,
+                                      ft_dtype_bytes(b->stored), 2);
     ft__module(b, 2);
     return ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
 }

@@ -329,7 +329,7 @@ static ft_ref words(ft_maker *m, ft_ref tokens, ft_ref seen, int64_t width, ft_r
         x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
     /* Where the sequence has places for them: a mask as wide as the stream, and a masked scatter. */
     if (seen == FT_NONE) return x;
-    ft__aside(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * m->q_len, width, 1, 2);
+    ft__no_grad_kernels(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * m->q_len, width, 1, 2);
     return ft__scatter(b, FT_AT(EMBED_TOKENS), x, seen, 0, false, false);
 }
 
@@ -347,7 +347,7 @@ void ft__make_transformer(ft_maker *m)
     b->conv1d = a->conv1d;
     ft__part_source(m);
     ft_ref seen = a->tower_layers > 0 && !a->tower_source ? ft__part_tower(m) : FT_NONE;
-    if (a->ear_layers > 0) ft__part_ears(m);
+    if (a->ear_layers > 0) ft__part_audio_weights(m);
     ft_ref table = FT_NONE;
     if (a->merged) seen = ft__part_encode_before(m, seen, &table);
     if (a->canvas > 0) seen = ft__part_prompt_before(m, seen, &table);
@@ -377,7 +377,7 @@ void ft__make_transformer(ft_maker *m)
     if (a->per_layer_width > 0) ft__part_per_layer_inputs(m, tokens, x);
     if (a->altup > 1) x = ft__part_altup_open(m, x);
     ft__part_shared_open(m, x);
-    ft__part_beside(m);
+    ft__part_unused_weights(m);
     x = ft__part_stream_open(m, x);
     if (a->streams > 1) x = ft__copy(b, FT_AT(HYPER), x, m->batch * m->q_len, a->streams * a->hidden);
     ft__module(b, 2);

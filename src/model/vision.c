@@ -65,7 +65,7 @@ ft_ref ft__vision_norm(ft_maker *m, ft_at at, ft_ref x, bool affine)
     ft_build *b = &m->b;
     ft_tensor t = *ft__tensor_of(b, x);
     if (t.strided) {
-        ft__aside(b, at, "copy", x, t.rows, t.cols, t.element_bytes, 1);
+        ft__no_grad_kernels(b, at, "copy", x, t.rows, t.cols, t.element_bytes, 1);
         across(b, t.rows, t.cols, t.dtype);
     }
     if (affine) return ft__part_norm(m, at, x, FT_LAYERNORM, true);

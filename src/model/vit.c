@@ -90,7 +90,7 @@ void ft__make_vit(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (!ft__vision_task(m)) return;
-    ft__part_beside(m);
+    ft__part_unused_weights(m);
     ft_tower tower = {.tokens = ft__vision_token_count(a),
                       .hidden = a->hidden,
                       .heads = a->heads,

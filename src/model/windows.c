@@ -17,7 +17,7 @@ static ft_ref by_distance(ft_maker *m, ft_ref query, int64_t pairs, int64_t side
     ft_at at = FT_AT(ATTN_BIAS);
     int64_t rows = pairs * side * other;
     ft_ref table = ft__parameter(b, "rel_pos", 2 * side - 1, dim);
-    ft__aside(b, at, "copy", FT_NONE, 2 * side - 1, dim, ft_dtype_bytes(b->stored), 3);
+    ft__no_grad_kernels(b, at, "copy", FT_NONE, 2 * side - 1, dim, ft_dtype_bytes(b->stored), 3);
     ft_ref laid = ft__copy(b, at, table, side * side, dim);
     ft_ref turned = ft__copy(b, at, query, rows, dim);
     return ft__matmul(b, at, turned, laid, side, pairs * other, side, dim, "nt");

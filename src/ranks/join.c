@@ -72,7 +72,7 @@ static ft_pipe_parts scaled(const ft_pipe_parts *p, double by)
                            .second = p->second * by};
 }
 
-ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pipe *run, double beside,
+ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pipe *run, double slowdown,
                          ft_pipe_join *out, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
@@ -85,6 +85,6 @@ ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pip
         forward[at] = scaled(&s->there, run->forward[at] / fmax(s->forward_ms, 1e-9));
         backward[at] = scaled(&s->back, run->backward[at] / fmax(s->backward_ms, 1e-9));
     }
-    *out = (ft_pipe_join){.forward = forward, .backward = backward, .beside = beside};
+    *out = (ft_pipe_join){.forward = forward, .backward = backward, .slowdown = slowdown};
     return FT_OK;
 }

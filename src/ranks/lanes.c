@@ -106,10 +106,10 @@ static double slowed(const ft_lanes *l, const ft_clocks *c, int32_t i, double st
         *end = later(*end, c->lane[a]);
     }
     if (l->sms > 0 && is_product(l, i) && until > start) {
-        double product = ft__overlap_slowdown_product(&l->g->nodes[i].op, l->sms, l->beside / (1 + l->beside));
+        double product = ft__overlap_slowdown_product(&l->g->nodes[i].op, l->sms, l->slowdown / (1 + l->slowdown));
         return d + ft__overlap_slowdown(d, product, until - start);
     }
-    return d + ft__overlap_slowdown(d, l->beside, later(until, copied) - start);
+    return d + ft__overlap_slowdown(d, l->slowdown, later(until, copied) - start);
 }
 
 /* A product's first piece is sent while the second is computed, the last when all is there. What runs beside the
@@ -120,7 +120,7 @@ static double scatter_pieces(const ft_lanes *l, int32_t i, double earliest, cons
     double d = l->comm[i] * l->costs[i].count, made = ended[l->sends[i]];
     *start = later(earliest, made - (1 - 1 / l->piece_count) * maker->gpu * maker->count);
     double hidden = fmin(later(made - *start, 0), d);
-    return later(*start + d, made + d / l->piece_count) + hidden * l->beside;
+    return later(*start + d, made + d / l->piece_count) + hidden * l->slowdown;
 }
 
 static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, ft_clocks *c)

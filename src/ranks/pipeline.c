@@ -68,7 +68,7 @@ static double length(const ft_pipe *p, int64_t at, ft_pipe_kind kind)
 }
 
 /* Kernels beside an exchange: slower while it runs, or as long as it where it is longer. */
-static double beside(double kernels, double exchange, double slower)
+static double overlapped(double kernels, double exchange, double slower)
 {
     return fmax(exchange, kernels + exchange * slower / (1 + slower));
 }
@@ -84,10 +84,11 @@ static double both(const runner *r, const station *f, const station *b, const ft
     const ft_pipe_join *join = r->p->join;
     if (!join) return apart;
     const ft_pipe_parts *there = &join->forward[f - r->first], *back = &join->backward[b - r->first];
-    double slower = join->beside;
-    return fmin(apart, there->alone + back->alone + beside(there->attention, back->first, slower) +
-                           beside(back->experts, there->first, slower) + beside(there->experts, back->second, slower) +
-                           beside(back->attention, there->second, slower));
+    double slower = join->slowdown;
+    return fmin(apart, there->alone + back->alone + overlapped(there->attention, back->first, slower) +
+                           overlapped(back->experts, there->first, slower) +
+                           overlapped(there->experts, back->second, slower) +
+                           overlapped(back->attention, there->second, slower));
 }
 
 static bool sends_on(const ft_pipe *p, int64_t places, int64_t at, ft_pipe_kind kind)
@@ -131,16 +132,16 @@ static bool advance(runner *r, int64_t stage)
     int32_t began = c->next, count = r->out->op_count[stage];
     while (c->next < count) {
         ft_pipe_op *op = &ops[c->next];
-        const station *at = own[op->chunk], *beside = op->joined ? own[op[1].chunk] : NULL;
-        double from = ready(r, at, op), other = beside ? ready(r, beside, op + 1) : 0;
+        const station *at = own[op->chunk], *joined = op->joined ? own[op[1].chunk] : NULL;
+        double from = ready(r, at, op), other = joined ? ready(r, joined, op + 1) : 0;
         if (from < 0 || other < 0) break;
         double start = later(c->free_at, later(from, other)), ms = at->ms[op->kind];
-        if (beside) {
-            double apart = ms + beside->ms[op[1].kind];
-            ms = both(r, at, beside, op);
+        if (joined) {
+            double apart = ms + joined->ms[op[1].kind];
+            ms = both(r, at, joined, op);
             c->hidden += apart - ms;
             place_op(p, c, at, op, start, start + ms);
-            at = beside;
+            at = joined;
             op++;
         }
         place_op(p, c, at, op, start, start + ms);

@@ -35,7 +35,7 @@ typedef struct ft_pipe_parts {
  * [place], as in ft_pipe. */
 typedef struct ft_pipe_join {
     const ft_pipe_parts *forward, *backward;
-    double beside; /* how much slower kernels run beside exchanges: 0.1 for a tenth */
+    double slowdown; /* how much slower kernels run beside exchanges: 0.1 for a tenth */
 } ft_pipe_join;
 
 typedef struct ft_pipe {

@@ -211,7 +211,7 @@ static void rates(const ft_ranks *r, const ft_stage *stages, const ft_stage *slo
 typedef struct extremes {
     int64_t slowest, fullest;
     double end_ms;
-    const ft_stage *slow, *beside; /* dualpipe: half of the micro-batches pass either stage; NULL: no pair */
+    const ft_stage *slow, *pair; /* dualpipe: half of the micro-batches pass either stage; NULL: no pair */
 } extremes;
 
 static extremes find_extremes(const ft_ranks *r, const ft_stage *stages, const ft_piped *pipe)
@@ -230,15 +230,15 @@ static extremes find_extremes(const ft_ranks *r, const ft_stage *stages, const f
         x.fullest = s;
     }
     x.slow = &stages[x.slowest];
-    x.beside = pair_of(p, stages, x.slowest);
+    x.pair = pair_of(p, stages, x.slowest);
     return x;
 }
 
 static void add_all_kernels(const extremes *x, double micros, ft_step *out)
 {
-    const ft_stage *slow = x->slow, *beside = x->beside;
+    const ft_stage *slow = x->slow, *pair = x->pair;
     double own = slow->step.busy_ms - slow->step.phase_ms[FT_UPDATE], passes = micros;
-    if (beside && own > 0) passes *= 0.5 * (1 + (beside->step.busy_ms - beside->step.phase_ms[FT_UPDATE]) / own);
+    if (pair && own > 0) passes *= 0.5 * (1 + (pair->step.busy_ms - pair->step.phase_ms[FT_UPDATE]) / own);
     add_kernels(slow, passes, out);
 }
 
@@ -246,7 +246,7 @@ static void add_all_exchanges(const ft_ranks *r, const extremes *x, const ft_pip
 {
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->axis_ms[a] = 0;
     add_exchanges(r, x->slow, each, out);
-    if (x->beside) add_exchanges(r, x->beside, each, out);
+    if (x->pair) add_exchanges(r, x->pair, each, out);
     out->axis_ms[FT_AXIS_PIPELINE] += pipe->sent_ms[x->slowest];
     out->comm_ms = 0;
     for (int a = 0; a < FT_AXIS_COUNT; a++) out->comm_ms += out->axis_ms[a];
@@ -256,12 +256,12 @@ static void add_all_exchanges(const ft_ranks *r, const extremes *x, const ft_pip
  * have finished. */
 static void add_waits(const extremes *x, const ft_piped *pipe, double start_ms, double each, ft_step *out)
 {
-    const ft_stage *slow = x->slow, *beside = x->beside;
-    double lost = pipe->lost_ms[x->slowest], after = after_pipeline(slow) + (beside ? after_pipeline(beside) : 0);
+    const ft_stage *slow = x->slow, *pair = x->pair;
+    double lost = pipe->lost_ms[x->slowest], after = after_pipeline(slow) + (pair ? after_pipeline(pair) : 0);
     double alone = fmax(x->end_ms - start_ms - pipe->busy_ms - lost - after, 0);
     out->bubble_ms = fmin(fmax(pipe->bubble_ms - lost, 0), alone);
-    double updates = slow->update_ms + (beside ? beside->update_ms : 0);
-    double exposed_ms = (slow->exposed_ms + (beside ? beside->exposed_ms : 0)) * each + after - updates + lost;
+    double updates = slow->update_ms + (pair ? pair->update_ms : 0);
+    double exposed_ms = (slow->exposed_ms + (pair ? pair->exposed_ms : 0)) * each + after - updates + lost;
     exposed_ms -= pipe->hidden_ms[x->slowest];
     out->comm_exposed_ms = fmin(fmax(exposed_ms, 0), out->comm_ms);
     out->idle_ms = fmax(x->end_ms - out->busy_ms - out->bubble_ms - out->comm_exposed_ms, 0);
@@ -305,7 +305,7 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     begin_at(&pipe, p->pp, stages[0].start_ms);
     FT_TRY(hold_memory(r, stages, &pipe, err));
     const extremes x = find_extremes(r, stages, &pipe);
-    double each = (x.beside ? 0.5 : 1) * (double)micros;
+    double each = (x.pair ? 0.5 : 1) * (double)micros;
     add_all_kernels(&x, (double)micros, out);
     out->memory = stages[x.fullest].held;
     add_all_exchanges(r, &x, &pipe, each, out);

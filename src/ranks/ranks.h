@@ -100,7 +100,7 @@ ft_pipe_parts ft__ranks_parts(const struct ft_lanes *l, ft_phase phase, double q
 /* Whether a forward and a backward pass run beside each other for that. */
 bool ft__ranks_joins(const ft_ranks *r);
 /* What joined pieces take, place by place. `run` has the times of the pieces. */
-ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pipe *run, double beside,
+ft_status ft__ranks_join(const ft_ranks *r, const ft_stage *stages, const ft_pipe *run, double slowdown,
                          ft_pipe_join *out, ft_error *err);
 
 /* Of the copies of tokens that experts ask for, the part that travels (dispatch.c). */

@@ -250,7 +250,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .queue = step->pace->queue,
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
-                            .beside = ft__ranks_overlapped(&out->width),
+                            .slowdown = ft__ranks_overlapped(&out->width),
                             .sms = ft__overlap_whole_waves(r->device) ? r->device->sms : 0,
                             .copies = ft__ranks_in_pieces(r->parallel, r->work),
                             .spent = out->spent};

@@ -17,13 +17,13 @@ typedef struct wave {
     double least; /* bytes of the smallest plan so far, for who is weighed */
 } wave;
 
-static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *err)
+static ft_status forecast(void *context, size_t i, ft_worker *worker, ft_error *err)
 {
     wave *w = context;
-    return ft__plan_forecast(w->s, w->at[i], &w->s->cluster, bench, err);
+    return ft__plan_forecast(w->s, w->at[i], &w->s->cluster, worker, err);
 }
 
-static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft_bench *bench)
+static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft_worker *worker)
 {
     return (ft_ranks){.arch = r->arch,
                       .work = &r->work,
@@ -32,8 +32,8 @@ static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft
                       .device = r->device,
                       .predictor = ft__context_predictor(s->ft),
                       .quantile = s->quantile,
-                      .memo = bench->memo,
-                      .arena = bench->arena};
+                      .memo = worker->memo,
+                      .arena = worker->arena};
 }
 
 static bool taken(const wave *w, const ft_candidate *c)
@@ -56,9 +56,9 @@ static ft_candidate *nearest(ft_search *s, double limit, double most, const wave
 }
 
 /* Those that would be faster and do not fit: of them the one that lacks least. */
-ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
+ft_status ft__plan_faster(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
 {
-    ft_bench *bench = &crew->bench[0];
+    ft_worker *worker = &workers->worker[0];
     double limit = out->plan_count ? out->plans[0].step_ms : INFINITY, least = 2 * s->capacity;
     for (size_t i = 0; i < s->candidate_count; i++) {
         ft_candidate *c = &s->candidates[i];
@@ -70,7 +70,7 @@ ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *e
     for (size_t looked = 0; looked < MOST_FASTER && nearer; looked += WAVE) {
         wave w = {.s = s};
         for (ft_candidate *next; w.count < WAVE && (next = nearest(s, limit, least, &w));) w.at[w.count++] = next;
-        FT_TRY(ft__crew_do(crew, w.count, 1, forecast, &w, err)); /* their fate is another one now */
+        FT_TRY(ft__workers_run(workers, w.count, 1, forecast, &w, err)); /* their fate is another one now */
         nearer = w.count == WAVE;
         for (size_t i = 0; i < w.count; i++) {
             ft_candidate *c = w.at[i];
@@ -84,10 +84,10 @@ ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *e
     ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
     const ft_framework *f = s->framework;
     const ft_may may = {.zero = f->zero_allowed, .recompute = f->recompute, .only_data = f->only_data};
-    ft_ranks ranks = ranks_of(s, &r, bench);
+    ft_ranks ranks = ranks_of(s, &r, worker);
     ranks.may = &may;
     ft_step step;
-    ft__arena_reset(bench->arena);
+    ft__arena_reset(worker->arena);
     if (ft__parallel_alone(&r.parallel) || ft__ranks_forecast(&ranks, &step, NULL, NULL, err) != FT_OK) return FT_OK;
     if (step.memory.remedy && *step.memory.remedy)
         out->remedy = ft__arena_copy(out->arena, step.memory.remedy, strlen(step.memory.remedy));
@@ -106,22 +106,22 @@ static bool worth_it(const ft_candidate *c, double least)
 
 /* What a layout holds, without its time: some tenths of what a forecast takes. No allocator reserves less than the
  * peak: where that is too much already, nothing is put through one. */
-static ft_status weigh(void *context, size_t i, ft_bench *bench, ft_error *err)
+static ft_status weigh(void *context, size_t i, ft_worker *worker, ft_error *err)
 {
     const wave *w = context;
     const ft_search *s = w->s;
     ft_candidate *c = w->at[i];
     ft_model_request r = ft__plan_request_of(s, &c->layout);
-    ft_ranks ranks = ranks_of(s, &r, bench);
+    ft_ranks ranks = ranks_of(s, &r, worker);
     ranks.no_remedy = true;
     if (ft__parallel_alone(&r.parallel)) return FT_OK; /* its bound is what there is */
     for (int whole = 0; whole < 2 && worth_it(c, w->least); whole++) {
         ft_memory memory = {0};
         int64_t worst;
         r.work.peak_alone = !whole;
-        ft__arena_reset(bench->arena);
+        ft__arena_reset(worker->arena);
         ft_status status = ft__ranks_memory(&ranks, &memory, &worst, err);
-        if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
+        if (status == FT_E_MEMORY && !ft__arena_full(worker->arena)) return status;
         if (status != FT_OK) return FT_OK;
         double held = (whole ? memory.reserved_bytes : memory.peak_bytes) + memory.context_bytes;
         c->least_bytes = fmax(c->least_bytes, (1 - FT_K_SPACE_BOUND_SLACK) * held); /* a forecast's to some 1e-4 */
@@ -131,7 +131,8 @@ static ft_status weigh(void *context, size_t i, ft_bench *bench, ft_error *err)
 
 /* One after the other, each against the least so far; a few are forecast ahead, on all threads, and some of them in
  * vain. */
-static ft_status take_smaller(ft_search *s, ft_crew *crew, const wave *w, double *least, ft_plan *out, ft_error *err)
+static ft_status take_smaller(ft_search *s, ft_workers *workers, const wave *w, double *least, ft_plan *out,
+                              ft_error *err)
 {
     for (size_t next = 0; next < w->count;) {
         ft_candidate ahead[AHEAD], *of[AHEAD];
@@ -143,7 +144,7 @@ static ft_status take_smaller(ft_search *s, ft_crew *crew, const wave *w, double
             few.at[few.count] = &ahead[few.count];
             few.count++;
         }
-        FT_TRY(ft__crew_do(crew, few.count, 1, forecast, &few, err));
+        FT_TRY(ft__workers_run(workers, few.count, 1, forecast, &few, err));
         for (size_t i = 0; i < few.count; i++) {
             if (!worth_it(of[i], *least)) continue;
             *of[i] = ahead[i];
@@ -155,7 +156,7 @@ static ft_status take_smaller(ft_search *s, ft_crew *crew, const wave *w, double
 }
 
 /* What was not forecast because something is faster is, where it may hold clearly less than everything that was. */
-ft_status ft__plan_smaller(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
+ft_status ft__plan_smaller(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
 {
     double least = INFINITY, fastest = INFINITY;
     for (size_t i = 0; i < s->candidate_count; i++) {
@@ -172,8 +173,8 @@ ft_status ft__plan_smaller(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *
             w.at[w.count++] = c;
         }
         w.least = least;
-        FT_TRY(ft__crew_do(crew, w.count, 1, weigh, &w, err));
-        FT_TRY(take_smaller(s, crew, &w, &least, out, err));
+        FT_TRY(ft__workers_run(workers, w.count, 1, weigh, &w, err));
+        FT_TRY(take_smaller(s, workers, &w, &least, out, err));
     }
     return FT_OK;
 }
@@ -204,12 +205,12 @@ typedef struct again { /* a plan over other networks */
     double *ms[2];
 } again;
 
-static ft_status forecast_again(void *context, size_t i, ft_bench *bench, ft_error *err)
+static ft_status forecast_again(void *context, size_t i, ft_worker *worker, ft_error *err)
 {
     const again *a = context;
     size_t which = i / a->plan->plan_count, at = i % a->plan->plan_count;
     ft_candidate c = a->plan->plans[at];
-    FT_TRY(ft__plan_forecast(a->s, &c, a->cluster[which], bench, err));
+    FT_TRY(ft__plan_forecast(a->s, &c, a->cluster[which], worker, err));
     a->ms[which][at] = c.fate == FT_FATE_FORECAST ? c.step_ms : INFINITY;
     return FT_OK;
 }
@@ -235,7 +236,7 @@ static void ends(ft_plan *out)
 }
 
 /* What becomes of the plans where the network is not what it was taken for, and at the ends of their intervals. */
-ft_status ft__plan_changes(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
+ft_status ft__plan_changes(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
 {
     ft_cluster between = s->cluster, inside = s->cluster;
     bool nodes = false, links = false;
@@ -251,7 +252,7 @@ ft_status ft__plan_changes(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *
     again a = {.s = s, .plan = out};
     if (nodes) change(out, &a, "the network between nodes at half its rate", &between);
     if (links) change(out, &a, "the links inside a node at half their rate", &inside);
-    FT_TRY(ft__crew_do(crew, out->changed_count * out->plan_count, 1, forecast_again, &a, err));
+    FT_TRY(ft__workers_run(workers, out->changed_count * out->plan_count, 1, forecast_again, &a, err));
     ends(out);
     for (size_t k = 0; k < out->changed_count; k++)
         for (size_t i = 0; i < out->plan_count; i++)

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ranks/beside.h"
+#include "ranks/offload.h"
 #include "search/plan.h"
 #include "search/space_constants.h"
 
@@ -55,7 +55,7 @@ ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err)
 
 /* -- probing them ------------------------------------------------------------------------------ */
 
-static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft_cluster *cluster, ft_bench *bench)
+static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft_cluster *cluster, ft_worker *worker)
 {
     return (ft_ranks){.arch = r->arch,
                       .work = &r->work,
@@ -64,9 +64,9 @@ static ft_ranks ranks_of(const ft_search *s, const ft_model_request *r, const ft
                       .device = r->device,
                       .predictor = ft__context_predictor(s->ft),
                       .quantile = s->quantile,
-                      .memo = bench->memo,
-                      .exchanges = cluster == &s->cluster ? bench->exchanges : NULL,
-                      .arena = bench->arena,
+                      .memo = worker->memo,
+                      .exchanges = cluster == &s->cluster ? worker->exchanges : NULL,
+                      .arena = worker->arena,
                       .no_remedy = true};
 }
 
@@ -82,11 +82,11 @@ ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *l)
     return r;
 }
 
-static ft_status stage_of(const ft_search *s, const ft_layout *l, int64_t index, ft_bench *bench, ft_stage *out,
+static ft_status stage_of(const ft_search *s, const ft_layout *l, int64_t index, ft_worker *worker, ft_stage *out,
                           ft_error *err)
 {
     ft_model_request r = ft__plan_request_of(s, l);
-    ft_ranks ranks = ranks_of(s, &r, &s->cluster, bench);
+    ft_ranks ranks = ranks_of(s, &r, &s->cluster, worker);
     ft_ranks_width ignored = {0};
     ranks.passes_alone = true;
     return ft__ranks_stage(&ranks, index, out, &ignored, err);
@@ -106,7 +106,7 @@ static double joules_of(const ft_stage *stage, const ft_device *device)
     return sum;
 }
 
-ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err)
+ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_worker *worker, ft_error *err)
 {
     ft_layout l = {.parallel = cell->parallel,
                    .batch = cell->batch,
@@ -115,11 +115,11 @@ ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_
                    .offload = cell->offload};
     ft_stage whole, part;
     cell->probed = true;
-    ft__arena_reset(bench->arena);
-    ft_status status = stage_of(s, &l, 0, bench, &whole, err);
+    ft__arena_reset(worker->arena);
+    ft_status status = stage_of(s, &l, 0, worker, &whole, err);
     if (status != FT_OK) {
         cell->failed = true; /* its layouts are forecast one by one, and say why */
-        return status == FT_E_MEMORY && !ft__arena_full(bench->arena) ? status : FT_OK;
+        return status == FT_E_MEMORY && !ft__arena_full(worker->arena) ? status : FT_OK;
     }
     cell->whole_ms = whole.forward_ms + whole.backward_ms;
     cell->forward_share = whole.forward_ms / cell->whole_ms;
@@ -133,8 +133,8 @@ ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_
     l.parallel.pp = QUARTER;
     int64_t from, to;
     ft__layout_range(s->model.layers, QUARTER, false, 1, &from, &to);
-    status = stage_of(s, &l, 1, bench, &part, err);
-    if (status != FT_OK) return status == FT_E_MEMORY && !ft__arena_full(bench->arena) ? status : FT_OK;
+    status = stage_of(s, &l, 1, worker, &part, err);
+    if (status != FT_OK) return status == FT_E_MEMORY && !ft__arena_full(worker->arena) ? status : FT_OK;
     cell->layer_ms = (part.forward_ms + part.backward_ms) / (double)(to - from);
     if (!(cell->offload & 1u << FT_OFFLOAD_ACTIVATIONS)) cell->layer_saved = part.saved_bytes / (double)(to - from);
     return FT_OK;
@@ -217,32 +217,32 @@ void ft__plan_bound(const ft_search *s, ft_candidate *c)
 
 /* -- whole steps ------------------------------------------------------------------------------- */
 
-ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_bench *bench,
+ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_worker *worker,
                             ft_error *err)
 {
     ft_model_request r = ft__plan_request_of(s, &c->layout);
-    ft_ranks ranks = ranks_of(s, &r, cluster, bench);
+    ft_ranks ranks = ranks_of(s, &r, cluster, worker);
     ft_step step;
     ft_graph *g = NULL;
-    ft__arena_reset(bench->arena);
+    ft__arena_reset(worker->arena);
     ft_status status = FT_OK;
     if (ft__parallel_alone(&r.parallel)) {
-        status = ft__model_graph(r.arch, &r.work, bench->arena, &g, err);
+        status = ft__model_graph(r.arch, &r.work, worker->arena, &g, err);
         if (status == FT_OK)
-            status = ft__step_forecast(g, &r.work, r.device, ranks.predictor, s->quantile, bench->memo, bench->arena,
+            status = ft__step_forecast(g, &r.work, r.device, ranks.predictor, s->quantile, worker->memo, worker->arena,
                                        &step, err);
     } else {
         status = ft__ranks_forecast(&ranks, &step, NULL, &g, err);
     }
-    if (status == FT_E_MEMORY && !ft__arena_full(bench->arena)) return status;
+    if (status == FT_E_MEMORY && !ft__arena_full(worker->arena)) return status;
     c->fate = status == FT_OK ? FT_FATE_FORECAST : FT_FATE_REFUSED;
     if (status != FT_OK) return FT_OK;
-    ft__beside_apply(&r.work, r.device, &step);
+    ft__offload_apply(&r.work, r.device, &step);
     c->step_ms = step.step_ms;
     c->low_ms = step.low_ms;
     c->high_ms = step.high_ms;
     c->busy_ms = step.busy_ms - step.phase_ms[FT_UPDATE];
-    c->host_ms = step.beside.exposed_ms;
+    c->host_ms = step.offload.exposed_ms;
     c->update_ms = step.phase_ms[FT_UPDATE];
     c->exposed_ms = step.comm_exposed_ms;
     c->bubble_ms = step.bubble_ms;

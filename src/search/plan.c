@@ -32,11 +32,11 @@ static void tell(const ft_search *s, const char *what, double done)
     if (s->asked->progress) s->asked->progress(s->asked->watcher, what, done);
 }
 
-static ft_status probe(void *context, size_t i, ft_bench *bench, ft_error *err)
+static ft_status probe(void *context, size_t i, ft_worker *worker, ft_error *err)
 {
     ft_search *s = context;
     tell(s, "layers", cells_part(s) * (double)i / (double)s->cell_count);
-    return s->cells[i].probed ? FT_OK : ft__plan_probe(s, &s->cells[i], bench, err);
+    return s->cells[i].probed ? FT_OK : ft__plan_probe(s, &s->cells[i], worker, err);
 }
 
 typedef struct wave { /* what is forecast now */
@@ -44,10 +44,10 @@ typedef struct wave { /* what is forecast now */
     size_t at[WAVE], count;
 } wave;
 
-static ft_status forecast(void *context, size_t i, ft_bench *bench, ft_error *err)
+static ft_status forecast(void *context, size_t i, ft_worker *worker, ft_error *err)
 {
     wave *w = context;
-    return ft__plan_forecast(w->s, &w->s->candidates[w->at[i]], &w->s->cluster, bench, err);
+    return ft__plan_forecast(w->s, &w->s->candidates[w->at[i]], &w->s->cluster, worker, err);
 }
 
 /* -- order ------------------------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ static double share_done(const ft_search *s, size_t next, double worst)
     return end ? (double)next / (double)end : 1;
 }
 
-static ft_status search(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err)
+static ft_status search(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
 {
     size_t top = (size_t)s->asked->top, count = s->candidate_count, next = 0;
     double best[FT_PLAN_MOST_TOP];
@@ -161,7 +161,7 @@ static ft_status search(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err
             w.at[w.count++] = next;
         }
         if (!w.count) break;
-        FT_TRY(ft__crew_do(crew, w.count, 1, forecast, &w, err));
+        FT_TRY(ft__workers_run(workers, w.count, 1, forecast, &w, err));
         for (size_t i = 0; i < w.count; i++) note(s, best, top, &s->candidates[w.at[i]]);
         out->forecasts += w.count;
         double before = cells_part(s);
@@ -201,14 +201,14 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
 }
 
 /* Whether layers are all alike, and what a rank may hold. */
-static ft_status look_at_model(ft_search *s, ft_bench *bench, ft_error *err)
+static ft_status look_at_model(ft_search *s, ft_worker *worker, ft_error *err)
 {
     ft_workload once = s->request.work;
     ft_graph *whole = NULL;
     ft_memory memory;
     once.layers_apart = true;
     once.accumulate = 1;
-    FT_TRY(ft__model_graph(s->request.arch, &s->request.work, bench->arena, &whole, err));
+    FT_TRY(ft__model_graph(s->request.arch, &s->request.work, worker->arena, &whole, err));
     FT_TRY(ft__step_memory(whole, &s->request.work, s->request.device, &memory, err));
     s->capacity = memory.capacity_bytes * (1 - s->asked->margin);
     s->trained = whole->trained_parameters;
@@ -222,9 +222,9 @@ static ft_status look_at_model(ft_search *s, ft_bench *bench, ft_error *err)
                       .parallel = &r.parallel,
                       .cluster = &s->cluster,
                       .device = r.device,
-                      .arena = bench->arena};
+                      .arena = worker->arena};
     whole = NULL;
-    FT_TRY(ft__model_forward(r.arch, &once, bench->arena, &whole, err));
+    FT_TRY(ft__model_forward(r.arch, &once, worker->arena, &whole, err));
     if (s->model.layers % 4 == 0) return ft__ranks_twins(&ranks, whole, 1, 2, &s->uniform, err);
     int kinds = 0; /* dealt out unevenly: alike where one block is all layers */
     for (int32_t b = 0; b < whole->block_count; b++) kinds += ft__block_is_layer(&whole->blocks[b]);
@@ -245,14 +245,14 @@ static void count_fates(ft_plan *out)
     }
 }
 
-static ft_status run(ft_search *s, ft_crew *w, ft_plan *out, ft_error *err)
+static ft_status run(ft_search *s, ft_workers *w, ft_plan *out, ft_error *err)
 {
-    FT_TRY(ft__crew_hire(s->threads, w, err));
-    FT_TRY(look_at_model(s, &w->bench[0], err));
+    FT_TRY(ft__workers_start(s->threads, w, err));
+    FT_TRY(look_at_model(s, &w->worker[0], err));
     FT_TRY(ft__plan_space(s, err));
     FT_TRY(ft__plan_idle(s, out, err));
     for (size_t i = 0; i < s->candidate_count; i++) FT_TRY(ft__plan_cell(s, &s->candidates[i], err));
-    FT_TRY(ft__crew_do(w, s->cell_count, PROBED_AT_ONCE, probe, s, err));
+    FT_TRY(ft__workers_run(w, s->cell_count, PROBED_AT_ONCE, probe, s, err));
     for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);
     FT_TRY(search(s, w, out, err));
     if (!out->trial) FT_TRY(ft__plan_smaller(s, w, out, err));
@@ -275,7 +275,7 @@ static void take_plans(ft_search *s, ft_plan *out)
 static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial, ft_plan *out,
                       ft_error *err)
 {
-    ft_crew w = {0};
+    ft_workers w = {0};
     memset(out, 0, sizeof *out);
     out->trial = trial;
     out->remedy = "";
@@ -288,7 +288,7 @@ static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
     if (status == FT_OK && !trial) status = ft__plan_pareto(s, out, err);
     if (status == FT_OK && !trial) status = ft__plan_faster(s, &w, out, err);
     if (status == FT_OK && !trial) status = ft__plan_changes(s, &w, out, err);
-    ft__crew_dismiss(&w);
+    ft__workers_stop(&w);
     return status;
 }
 

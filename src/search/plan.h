@@ -10,8 +10,8 @@
 #include "ranks/ranks.h"
 #include "request/plan.h"
 #include "request/words.h"
-#include "search/crew.h"
 #include "search/framework.h"
+#include "search/workers.h"
 #include "study/context.h"
 
 typedef struct ft_plan ft_plan;
@@ -91,7 +91,7 @@ ft_status ft__plan_cannot(const ft_search *s, ft_error *err);
 ft_status ft__plan_space(ft_search *s, ft_error *err);
 /* The cell of a candidate; probing it; and what follows for the candidate (cells.c). */
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);
-ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_bench *bench, ft_error *err);
+ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_worker *worker, ft_error *err);
 void ft__plan_bound(const ft_search *s, ft_candidate *c);
 /* Whether the search lists values of ZeRO, schedules or recomputation that the framework does not have beside some that
  * it has. */
@@ -103,7 +103,7 @@ ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *layout
 /* Whether how context ranks exchange is worth a word: it is not what frameworks do by themselves. */
 bool ft__layout_says_context(const ft_parallel *p);
 /* The candidate's whole step. Its fate says what came of it; an error is one of memory. */
-ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_bench *bench,
+ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluster *cluster, ft_worker *worker,
                             ft_error *err);
 
 /* Chances that each of `count` times is the shortest, when times of layouts err by `spread` of each other (chance.c).
@@ -171,8 +171,8 @@ bool ft__plan_stands(const ft_candidate *c);
 int ft__plan_by_time(const void *a, const void *b);
 /* Forecasts what may hold less than everything that was; what would be faster and lacks least; time against memory; the
  * plans again with slower networks. */
-ft_status ft__plan_smaller(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err);
-ft_status ft__plan_faster(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err);
+ft_status ft__plan_smaller(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err);
+ft_status ft__plan_faster(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err);
 ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err);
-ft_status ft__plan_changes(ft_search *s, ft_crew *crew, ft_plan *out, ft_error *err);
+ft_status ft__plan_changes(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err);
 #endif

@@ -69,7 +69,7 @@ void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)
 {
     if (!(rollout->ms > 0) || !(step->step_ms > 0)) return;
     const double before = step->step_ms, longer = (before + rollout->ms) / before;
-    step->beside.rollout_ms = rollout->ms;
+    step->rollout_ms = rollout->ms;
     step->step_ms += rollout->ms;
     step->low_ms += rollout->low_ms;
     step->high_ms += rollout->high_ms;

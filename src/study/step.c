@@ -11,7 +11,7 @@
 #include "explain/regime.h"
 #include "memory/fits.h"
 #include "memory/kept.h"
-#include "ranks/beside.h"
+#include "ranks/offload.h"
 #include "ranks/ranks.h"
 #include "study/context.h"
 #include "study/rollout.h"
@@ -101,7 +101,7 @@ static ft_status forecast_step(const ft_context *ft, ft_scratch *s, const ft_mod
                                const ft_graph *g, ft_step *step, ft_error *err)
 {
     if (r->ask == FT_ASK_MEMORY)
-        FT_TRY(ft__step_memory_again(g, &r->work, r->device, s->memo, &step->memory, err));
+        FT_TRY(ft__step_memory_memoized(g, &r->work, r->device, s->memo, &step->memory, err));
     else
         FT_TRY(ft__step_forecast(g, &r->work, r->device, ft__context_predictor(ft), quantile, s->memo, s->arena, step,
                                  err));
@@ -169,7 +169,7 @@ ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_mod
 {
     FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, r, view, step, g, err), err));
     if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
-    if (r->ask != FT_ASK_MEMORY) ft__beside_apply(&r->work, r->device, step);
+    if (r->ask != FT_ASK_MEMORY) ft__offload_apply(&r->work, r->device, step);
     if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
     double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;
     ft__loader_apply(&r->loader, r->device, (double)r->work.batch * micros, step, &view->loading);
@@ -237,7 +237,7 @@ static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, 
     FT_TRY(ft__model_graph(o->request->arch, work, o->arena, &g, err));
     ft_workload judged = *work;
     judged.verdict_alone = true;
-    FT_TRY(ft__step_memory_again(g, &judged, o->request->device, o->memo, out, err));
+    FT_TRY(ft__step_memory_memoized(g, &judged, o->request->device, o->memo, out, err));
     o->work[o->count % REMEMBERED_TRIALS] = *work;
     o->memory[o->count++ % REMEMBERED_TRIALS] = *out;
     return FT_OK;

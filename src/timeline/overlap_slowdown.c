@@ -20,8 +20,8 @@ double ft__overlap_slowdown_product(const ft_op *op, double sms, double taken)
     return fmin(taken + tail / fmax(waves, 1), FT_K_IN_MODEL_BESIDE_MOST);
 }
 
-double ft__overlap_slowdown(double d, double beside, double left)
+double ft__overlap_slowdown(double d, double slowdown, double left)
 {
-    if (!(left > 0) || !(beside > 0)) return 0;
-    return fmin(left, d * (1 + beside)) * beside / (1 + beside);
+    if (!(left > 0) || !(slowdown > 0)) return 0;
+    return fmin(left, d * (1 + slowdown)) * slowdown / (1 + slowdown);
 }

@@ -17,5 +17,5 @@ bool ft__overlap_whole_waves(const ft_device *device);
 double ft__overlap_slowdown_product(const ft_op *op, double sms, double taken);
 
 /* Everybody else loses a share of the SMs while it goes on: `beside` 0.1 for a tenth slower. */
-double ft__overlap_slowdown(double d, double beside, double left);
+double ft__overlap_slowdown(double d, double slowdown, double left);
 #endif

@@ -286,5 +286,5 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
                 out);
     regime_of(out);
     rates_of(&work, device, out);
-    return ft__step_memory_again(g, &work, device, memo, &out->memory, err);
+    return ft__step_memory_memoized(g, &work, device, memo, &out->memory, err);
 }

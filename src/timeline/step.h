@@ -39,16 +39,13 @@ typedef struct ft_memory {
     const char *remedy; /* when it does not fit: the smallest change that makes it fit; "" */
 } ft_memory;
 
-/* What runs beside a training step's own kernels: copies to and from the host, its update, a frozen copy of the model
- * (ranks/beside.c). */
-typedef struct ft_beside {
-    double reference_ms; /* the frozen copy's forward passes */
-    double rollout_ms;   /* generating what is trained on, before the step */
-    double update_ms;    /* the host's update, with the drives that it waits for */
-    double copies_ms;    /* copies of states and activations, hidden or not */
-    double exposed_ms;   /* what of all these the step waits for */
+/* What offloading adds to a training step (ranks/offload.c). */
+typedef struct ft_offload_cost {
+    double update_ms;  /* the host's update, with the drives that it waits for */
+    double copies_ms;  /* copies of states and activations, hidden or not */
+    double exposed_ms; /* what of these the step waits for */
     double copied_bytes;
-} ft_beside;
+} ft_offload_cost;
 
 typedef struct ft_step {
     double step_ms, low_ms, high_ms;
@@ -75,7 +72,9 @@ typedef struct ft_step {
     ft_timed *kernels;                  /* in order of execution, equal neighbours not merged; in the arena */
     int32_t kernel_count;
     ft_memory memory;
-    ft_beside beside;
+    ft_offload_cost offload;
+    double reference_ms; /* forward passes of a frozen copy of the model (ranks/offload.c) */
+    double rollout_ms;   /* generating what is trained on, before the step (study/rollout.c) */
 } ft_step;
 
 /* Forecasts of equal operators are made once. One per thread; survives requests on the same device. */
@@ -102,8 +101,8 @@ double ft__interval_least(double ms);
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err);
 /* The same, with what was found of equal steps before; `memo` may be NULL. */
-ft_status ft__step_memory_again(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memo *memo,
-                                ft_memory *out, ft_error *err);
+ft_status ft__step_memory_memoized(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memo *memo,
+                                   ft_memory *out, ft_error *err);
 
 /* What one rank of many holds of the step and beside it. The peak is where all of it together is most: gradients that
  * are sharded as they are made do not pile up, and what waits for the backward pass is gone at the update. */

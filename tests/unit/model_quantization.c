@@ -118,17 +118,17 @@ static void a_file_beside_the_config_is_read(void **state)
     char path[1024];
     strcpy(path, scratch_path("m.json"));
     assert_int_equal(FT_OK, ft__file_write(path, config, strlen(config), NULL));
-    assert_int_equal(FT_OK, ft__quantization_beside(path, &a, NULL));
+    assert_int_equal(FT_OK, ft__quantization_file(path, &a, NULL));
     assert_null(a.quantized);
     assert_int_equal(FT_OK, ft__file_write(scratch_path("m.hf_quant.json"), beside, strlen(beside), NULL));
-    assert_int_equal(FT_OK, ft__quantization_beside(path, &a, NULL));
+    assert_int_equal(FT_OK, ft__quantization_file(path, &a, NULL));
     assert_string_equal("88888-", letters(&a));
     assert_true(a.kv_fp8);
     json_t *object;
     assert_int_equal(FT_OK, ft__json_parse(other, strlen(other), "test", &object, NULL));
     assert_int_equal(FT_OK, ft__config_read(object, NULL, path, &a, NULL));
     json_decref(object);
-    assert_int_equal(FT_E_RANGE, ft__quantization_beside(path, &a, &err));
+    assert_int_equal(FT_E_RANGE, ft__quantization_file(path, &a, &err));
     assert_non_null(strstr(err.where, "m.hf_quant.json"));
     assert_non_null(strstr(err.message, "expected the 4 bits"));
 }

@@ -1,6 +1,6 @@
 /* Every trait of a stack does what it says: one row each, a stack with the trait turned and everything else left alone.
  * A trait without a row fails the test. */
-#include "ranks/beside.h"
+#include "ranks/offload.h"
 #include "ranks_rig.h"
 
 typedef enum figure { LAUNCHES, STEP, PEAK, GRADIENTS, COMM, EXPOSED, HOST, SENT, SAVED, REFUSED } figure;
@@ -154,7 +154,7 @@ static double figure_of(const turn *t, bool turned)
     double refused = ft__stack_check(&r.work, t->zero, t->tp > 1, r.parallel.sp, &err) != FT_OK ||
                      ft__parallel_check(&r.parallel, &model, &err) != FT_OK;
     forecast_sound(&r);
-    ft__beside_apply(&r.work, &r.device, &r.step);
+    ft__offload_apply(&r.work, &r.device, &r.step);
     double launches = 0;
     for (int32_t i = 0; i < r.step.kernel_count; i++) launches += r.step.kernels[i].times;
     const double figures[] = {[LAUNCHES] = launches,

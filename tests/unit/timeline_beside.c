@@ -8,7 +8,7 @@ static void an_exchange_slows_what_runs_beside_it(void **state)
     hand h;
     set_up(&h, 1);
     h.comm[1] = 1.1; /* from 1 to 2.1: a kernel and the tenth that it is longer */
-    h.lanes.beside = 0.1;
+    h.lanes.slowdown = 0.1;
     assert_true(near(forward(&h, false, false), 3.1));
     h.costs[2].count = 10; /* ten of them: from 1 to 11.1 */
     assert_true(near(forward(&h, false, false), 12.1));
@@ -22,7 +22,7 @@ static void an_exchange_holds_up_persistent_products(void **state)
     hand h;
     set_up(&h, 1);
     ft_op one = product_of(1024, 4096, FT_BF16), many = product_of(65536, 65536, FT_BF16);
-    h.lanes.beside = 0.1 / 0.9; /* a tenth of the SMs */
+    h.lanes.slowdown = 0.1 / 0.9; /* a tenth of the SMs */
     h.lanes.sms = 132;
     h.comm[1] = 0.5;
     h.g->nodes[2].op = one;
@@ -87,7 +87,7 @@ static void an_exchange_that_comes_later_is_beside_what_came_before(void **state
     h.costs[2] = (ft_node_cost){.count = 1};
     h.axis[2] = FT_AXIS_TENSOR;
     h.comm[2] = 0.4;
-    h.lanes.beside = 0.1;
+    h.lanes.slowdown = 0.1;
     h.lanes.async = true;
     assert_int_equal(ft__lanes_awaits(h.g, h.awaits, h.sends, NULL), FT_OK);
     assert_int_equal(h.sends[2], 0);

@@ -14,7 +14,7 @@ static void who_reads_an_exchange_waits_for_it(void **state)
     h.comm[1] = 2; /* one ms of it sticks out */
     assert_true(near(forward(&h, false, false), 4));
     assert_true(near(h.spent[0], 4));
-    h.lanes.beside = 0.2; /* the kernel beside it is slower, which costs nothing while the exchange is longer */
+    h.lanes.slowdown = 0.2; /* the kernel beside it is slower, which costs nothing while the exchange is longer */
     assert_true(near(forward(&h, false, false), 4));
     h.comm[1] = 0.6; /* 0.6 ms at 1/1.2 of the speed */
     assert_true(near(forward(&h, false, false), 3 + 0.1));
@@ -118,11 +118,11 @@ static void products_take_and_give_pieces(void **state)
     assert_true(near(forward(&h, false, false), 4.25 + 1)); /* from 0.25 to 4.25 */
     h.comm[1] = 1.2;
     assert_true(near(forward(&h, false, false), 3)); /* done at 1.45, before its reader's turn */
-    h.lanes.beside = 0.5;
+    h.lanes.slowdown = 0.5;
     h.comm[1] = 4; /* three quarters of the maker ran beside it */
     assert_true(near(forward(&h, false, false), 4.25 + 0.375 + 1));
 
-    h.lanes.beside = 0; /* experts' products have no user buffers */
+    h.lanes.slowdown = 0; /* experts' products have no user buffers */
     h.g->nodes[0].in[0] = ft__graph_tensor(h.g, &(ft_tensor){.expert = FT_EXPERT_WEIGHT});
     h.g->nodes[0].in_count = 1;
     assert_true(near(forward(&h, false, false), 6));
@@ -161,7 +161,7 @@ static void what_is_gathered_again_starts_a_kernel_earlier(void **state)
     h.again[3] = 2.5; /* begun with the kernel before, at 1 */
     assert_true(near(forward(&h, false, false), 4.5));
     h.again[3] = 0.5; /* and in its way */
-    h.lanes.beside = 0.1;
+    h.lanes.slowdown = 0.1;
     h.lanes.sms = 132;
     h.g->nodes[2].op = product_of(1024, 4096, FT_BF16);
     assert_true(near(forward(&h, false, false), 3 + 0.5 * 0.85 / 1.85));

@@ -307,7 +307,7 @@ static void what_was_asked_before_decides_nothing(void **state)
                     ft_memory alone, after;
                     ft_error err;
                     assert_int_equal(ft__step_memory(g, &work[i], &h200, &alone, &err), FT_OK);
-                    assert_int_equal(ft__step_memory_again(g, &work[i], &h200, memo, &after, &err), FT_OK);
+                    assert_int_equal(ft__step_memory_memoized(g, &work[i], &h200, memo, &after, &err), FT_OK);
                     assert_true(alone.reserved_bytes == after.reserved_bytes);
                     if (i == 0) first = alone.reserved_bytes;
                     differ += alone.reserved_bytes > first || alone.reserved_bytes < first;

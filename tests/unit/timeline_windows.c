@@ -23,7 +23,7 @@ static ft_piped run_joined(ft_arena *arena, ft_schedule schedule, int64_t stages
         there[i] = joined_forward;
         back[i] = joined_backward;
     }
-    ft_pipe_join join = {.forward = there, .backward = back, .beside = beside};
+    ft_pipe_join join = {.forward = there, .backward = back, .slowdown = beside};
     ft_pipe p = {.schedule = schedule,
                  .stages = stages,
                  .chunks = chunks,

@@ -11,7 +11,7 @@
 ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch *a, ft_error *err);
 /* The file beside a config ("X.hf_quant.json" of "X.json", "hf_quant_config.json" of a folder's "config.json"), where
  * there is one and the config itself says nothing or the same. */
-ft_status ft__quantization_beside(const char *config_path, ft_arch *a, ft_error *err);
+ft_status ft__quantization_file(const char *config_path, ft_arch *a, ft_error *err);
 /* For `expert_dtype: "fp4"` beside an fp8 quantization_config. */
 void ft__quantization_experts_fp4(ft_arch *a);
 /* The fewest bits of what is quantised: 4 or 8; 0 where nothing is. */

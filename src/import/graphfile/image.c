@@ -101,7 +101,7 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, c
     b->channels_last = last;
     /* Filters stand as the model's pictures came in; others are turned each time. */
     if (last && !r->nhwc && s.c / s.groups > 1)
-        ft__aside(b, at, "copy", FT_NONE, outer, inner, ft__tensor_of(b, in)->element_bytes, 1);
+        ft__no_grad_kernels(b, at, "copy", FT_NONE, outer, inner, ft__tensor_of(b, in)->element_bytes, 1);
     int64_t pixels = ft__graphfile_span(out, 2, out->dims);
     ft_ref y = ft__conv_with(b, at, in, weight, &s, out->dim[0] * f->k, pixels);
     b->channels_last = before;

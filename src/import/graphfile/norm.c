@@ -43,7 +43,7 @@ void ft__read_norm(ft_graph_reader *r, ft_at at)
         double bytes = t->element_bytes;
         ft_dtype dtype = t->dtype;
         if (t->rows != rows || t->cols != cols) in = ft__view_as(b, x.ref, rows, cols, ft__graphfile_order(&x));
-        ft__aside(b, at, "copy", in, rows, cols, bytes, 1);
+        ft__no_grad_kernels(b, at, "copy", in, rows, cols, bytes, 1);
         if (!ft__graphfile_failed(r) && ft__graphfile_order(&x) != FT_GAPS)
             b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_PASS_FWD, rows, cols, dtype);
     } else if (t->rows != rows || t->cols != cols) {

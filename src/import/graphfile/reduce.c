@@ -124,7 +124,7 @@ void ft__read_best(ft_graph_reader *r, ft_at at)
     int64_t rows = (int64_t)(ft__graphfile_elements(&x) / (double)all);
     ft_ref in = axis == x.dims - 1 ? ft__graphfile_by_rows(r, at, &x)
                                    : ft__transpose(b, at, x.ref, rows, all); /* rows are brought together first */
-    ft_ref indices = FT_NONE, values = ft__best(b, at, in, rows, all, k, &indices);
+    ft_ref indices = FT_NONE, values = ft__topk(b, at, in, rows, all, k, &indices);
     if (ft__graphfile_failed(r)) return;
     x.dim[axis] = k;
     ft_named out = ft__graphfile_fresh(values, x.dims, x.dim), where = ft__graphfile_fresh(indices, x.dims, x.dim);

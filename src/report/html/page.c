@@ -68,7 +68,7 @@ void ft__page_warnings(ft_text *out, const char *lines)
     ft__text_add(out, "<ul class=\"warn\">");
     while (*lines) {
         size_t n = strcspn(lines, "\n");
-        ft__markup_again(out, &line);
+        ft__markup_reset(out, &line);
         ft__text_add_n(&line, lines, n);
         ft__text_add(out, "<li>");
         ft__markup_text(out, line.at ? line.at : "");
@@ -140,7 +140,7 @@ void ft__page_table_cell(ft_page_table *t, const char *text)
 
 void ft__page_table_figure(ft_page_table *t, double value, int digits)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     if (value != 0) ft__add_figure(&t->cell, value, digits);
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
 }

@@ -19,7 +19,7 @@ static bool timed(const ft_compared *c) { return c->kind == FT_COMPARE_STEP || c
 
 static void change_cell(ft_page_table *t, double by)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     if (by != 0) ft__text_add(&t->cell, by < 0 ? "−" : "+");
     ft__add_figure(&t->cell, fabs(by), 4);
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
@@ -28,7 +28,7 @@ static void change_cell(ft_page_table *t, double by)
 /* Counted, not measured; a share of a launch is what work of another size makes of it. */
 static void count_cell(ft_page_table *t, double value)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     if (value > 0) ft__text_addf(&t->cell, "%.10g", round(100 * value) / 100);
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
 }

@@ -63,7 +63,7 @@ static void grid_table(ft_text *out, const ft_infer *r, const grid cells, const 
             const ft_infer_cell *c = &cells[s][b];
             const int64_t whole[] = {r->seqs[s], r->batches[b]};
             for (int k = 0; k < 2; k++) {
-                ft__markup_again(t.out, &t.cell);
+                ft__markup_reset(t.out, &t.cell);
                 if (k || r->has_context) ft__text_addf(&t.cell, "%" PRId64, whole[k]);
                 ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
             }
@@ -91,24 +91,24 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
     snprintf(what, sizeof what, "%s, batch %" PRId64, r->generates ? "one token" : "forward pass", r->batches[0]);
     ft__page_figure(out, NULL, what, a.at, b.at);
     ft__page_figure(out, NULL, "held by", ft__bound_words(v->step->bound), "");
-    ft__markup_again(out, &a);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &a);
+    ft__markup_reset(out, &b);
     ft__add_gib(&a, r->weights_bytes);
     ft__text_add(&a, " GiB");
     ft__add_gib(&b, v->step->memory.capacity_bytes);
     ft__text_add(&b, " GiB on the GPU");
     ft__page_figure(out, v->step->memory.fits ? NULL : "bad", "weights", a.at, b.at);
     if (r->cache_tokens > 0) {
-        ft__markup_again(out, &a);
-        ft__markup_again(out, &b);
+        ft__markup_reset(out, &a);
+        ft__markup_reset(out, &b);
         ft__text_addf(&a, "%.0f tokens", r->cache_tokens);
         ft__add_figure(&b, r->kv_bytes_per_token / 1024, 4);
         ft__text_addf(&b, " KiB each in %s", ft_dtype_name(v->work->kv_dtype));
         ft__page_figure(out, NULL, "the cache holds", a.at, b.at);
     }
     if (r->offline.batch > 0) {
-        ft__markup_again(out, &a);
-        ft__markup_again(out, &b);
+        ft__markup_reset(out, &a);
+        ft__markup_reset(out, &b);
         ft__add_figure(&a, r->offline.tokens_per_s, 4);
         ft__text_add(&a, " tokens/s");
         ft__text_addf(&b, "prompts of %" PRId64 ", answers of %" PRId64 ", batch %" PRId64, r->offline.isl,

@@ -72,7 +72,7 @@ static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count
         ft__page_table_figure(&t, k->flops / k->ms / 1e9, 4);
         ft__page_table_figure(&t, k->bytes / k->ms / 1e6, 4);
         ft__page_table_figure(&t, k->intensity, 4);
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
         ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         ft__page_table_figure(&t, k->waves, 3);
@@ -100,8 +100,8 @@ bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, do
         ft__text_addf(&b, "on %zu GPUs", count);
     ft__page_open(out, a.at ? a.at : "kernel", b.at);
     ft__page_figures(out);
-    ft__markup_again(out, &a);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &a);
+    ft__markup_reset(out, &b);
     ft__add_figure(&a, k->ms, 4);
     ft__text_add(&a, " ms");
     ft__add_figure(&b, k->low_ms, 4);
@@ -110,22 +110,22 @@ bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, do
     ft__text_add(&b, " ms, ");
     ft__add_confidence(&b, quantile);
     ft__page_figure(out, NULL, cases[0].device->name, a.at, b.at);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &b);
     ft__text_add(&b, "roofline ");
     ft__add_figure(&b, k->roofline_ms, 4);
     ft__text_add(&b, " ms");
     ft__page_figure(out, NULL, "held by", ft__held_words(k), b.at);
     if (k->flops > 0) {
-        ft__markup_again(out, &a);
-        ft__markup_again(out, &b);
+        ft__markup_reset(out, &a);
+        ft__markup_reset(out, &b);
         ft__add_figure(&a, k->flops / k->ms / 1e9, 4);
         ft__text_add(&a, " TFLOP/s");
         ft__add_percent(&b, k->flops / k->ms / 1e9 / ft__roof_of(cases[0].device, cases[0].op.dtype).tflops);
         ft__text_add(&b, " of the peak");
         ft__page_figure(out, NULL, "arithmetic", a.at, b.at);
     }
-    ft__markup_again(out, &a);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &a);
+    ft__markup_reset(out, &b);
     ft__add_figure(&a, k->bytes / k->ms / 1e6, 4);
     ft__text_add(&a, " GB/s");
     ft__add_percent(&b, k->bytes / k->ms / 1e6 / cases[0].device->memory_gbps);
@@ -239,7 +239,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
     for (size_t i = 0; i < s->gpus * s->count; i++) {
         const ft_forecast *k = &s->points[i].forecast;
         ft__page_table_cell(&t, s->devices[i / s->count].name);
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         ft__text_addf(&t.cell, "%.10g", s->points[i].x);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__page_table_figure(&t, k->ms, 4);
@@ -247,7 +247,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
         ft__page_table_figure(&t, k->high_ms, 4);
         ft__page_table_figure(&t, tflops_of(k), 4);
         ft__page_table_figure(&t, gbps_of(k), 4);
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
         ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         ft__page_table_figure(&t, k->waves, 3);

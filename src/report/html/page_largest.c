@@ -38,11 +38,11 @@ static void shape_table(ft_text *out, const ft_largest *r)
     ft_page_table t;
     ft__page_table_open(&t, out, "shape", "rrrrrr", head);
     for (int i = 0; i < 5; i++) {
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         ft__text_addf(&t.cell, "%" PRId64, whole[i]);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
     }
-    ft__markup_again(t.out, &t.cell);
+    ft__markup_reset(t.out, &t.cell);
     ft__add_parameters(&t.cell, r->parameters);
     ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
     ft__page_table_close(&t);

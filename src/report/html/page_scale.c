@@ -86,7 +86,7 @@ static void curve_table(ft_text *out, const char *label, const ft_scale *s, cons
         const ft_scale_point *p = &points[i];
         const int64_t whole[] = {p->gpus, p->dp, p->global_batch};
         for (int k = 0; k < 3; k++) {
-            ft__markup_again(t.out, &t.cell);
+            ft__markup_reset(t.out, &t.cell);
             ft__text_addf(&t.cell, "%" PRId64, whole[k]);
             ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         }
@@ -96,7 +96,7 @@ static void curve_table(ft_text *out, const char *label, const ft_scale *s, cons
         ft__page_table_figure(&t, p->tokens_per_s, 4);
         const double shares[] = {p->efficiency, p->mfu};
         for (int k = 0; k < 2; k++) {
-            ft__markup_again(t.out, &t.cell);
+            ft__markup_reset(t.out, &t.cell);
             ft__add_percent(&t.cell, shares[k]);
             ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         }
@@ -120,7 +120,7 @@ static void knees_table(ft_text *out, const ft_scale *s)
         ft__page_table_figure(&t, s->knees[i].timeline, 4);
         const double shares[] = {s->knees[i].math, s->knees[i].wire};
         for (int k = 0; k < 2; k++) {
-            ft__markup_again(t.out, &t.cell);
+            ft__markup_reset(t.out, &t.cell);
             if (shares[k] > 0) ft__add_percent(&t.cell, shares[k]);
             ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         }

@@ -128,15 +128,15 @@ static void figures(ft_text *out, const ft_serving *s)
     ft__text_add(&a, " requests/s");
     ft__text_add(&b, s->stable ? "" : "the most that is served: more come");
     ft__page_figure(out, s->stable ? NULL : "bad", "throughput", a.at, b.at ? b.at : "");
-    ft__markup_again(out, &a);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &a);
+    ft__markup_reset(out, &b);
     ft__add_figure(&a, ft__serving_tokens_per_s_per_gpu(s), 4);
     ft__text_add(&a, " tokens/s");
     ft__text_addf(&b, "on each of %" PRId64 " GPU%s", s->gpus, s->gpus == 1 ? "" : "s");
     ft__page_figure(out, NULL, "generated", a.at, b.at);
     ft__page_figure(out, NULL, "bound by", ft__serving_bound_words[s->bound], "");
-    ft__markup_again(out, &a);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &a);
+    ft__markup_reset(out, &b);
     ft__add_percent(&a, o->peak_tokens / s->policy.capacity);
     ft__text_addf(&b, "of %.0f tokens; %" PRId64 " preemptions", s->policy.capacity, o->preemptions);
     ft__page_figure(out, NULL, "cache at most", a.at, b.at);
@@ -158,8 +158,8 @@ static void figures(ft_text *out, const ft_serving *s)
         ft__page_figure(out, NULL, "cost", a.at, b.at);
     }
     if (s->slo_share > 0) {
-        ft__markup_again(out, &a);
-        ft__markup_again(out, &b);
+        ft__markup_reset(out, &a);
+        ft__markup_reset(out, &b);
         ft__add_percent(&a, o->requests > 0 ? o->good / o->requests : 0);
         ft__text_addf(&b, "of the requests keep the objectives, of %g %%", 100 * s->slo_share);
         ft__page_figure(out, s->slo_met ? NULL : "bad", "good", a.at, b.at);

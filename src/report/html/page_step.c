@@ -98,8 +98,8 @@ static void summary(ft_text *out, const ft_step_view *v)
     ft__add_confidence(&b, v->quantile);
     ft__page_figure(out, NULL, "step", a.at, b.at);
 
-    ft__markup_again(out, &a);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &a);
+    ft__markup_reset(out, &b);
     bool samples = ft__counts_samples(v->arch);
     double rate = samples ? ft__view_samples_per_s(v) : ft__view_tokens_per_s(v);
     ft__add_figure(&a, rate, 4);
@@ -114,7 +114,7 @@ static void summary(ft_text *out, const ft_step_view *v)
     }
     ft__page_figure(out, NULL, "rate", a.at, b.at);
 
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &b);
     const double bubble = ft__bubble_share(s);
     for (int i = 0, said = 0; i < 5; i++) {
         double share = i == 4 ? bubble : i == FT_BOUND_OVERHEAD ? s->regime[i] - bubble : s->regime[i];
@@ -124,8 +124,8 @@ static void summary(ft_text *out, const ft_step_view *v)
     }
     ft__page_figure(out, NULL, "held by", ft__view_held_words(v), b.at ? b.at : "");
 
-    ft__markup_again(out, &a);
-    ft__markup_again(out, &b);
+    ft__markup_reset(out, &a);
+    ft__markup_reset(out, &b);
     ft__add_gib(&a, m->reserved_bytes + m->context_bytes);
     ft__text_add(&a, " GiB");
     ft__text_add(&b, m->fits ? "fits: " : "does not fit: ");

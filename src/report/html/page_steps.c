@@ -46,7 +46,7 @@ static bool step_ranges(ft_text *out, const ft_frame *f, const ft_step_case *cas
 
 static void percent_cell(ft_page_table *t, double share)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     ft__add_percent(&t->cell, share);
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
@@ -60,7 +60,7 @@ static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
     for (size_t i = 0; i < count; i++) {
         const ft_step *s = &cases[i].step;
         ft__page_table_cell(&t, cases[i].device.name);
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         ft__text_addf(&t.cell, "%.2f×", cases[0].step.step_ms / s->step_ms);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__page_table_figure(&t, s->tokens_per_s, 4);
@@ -198,7 +198,7 @@ bool ft__page_range(ft_text *out, const ft_page_range *r)
     ft__page_table_open(&t, out, "figures", columns, head);
     for (size_t k = 0; k < r->gpu_count * r->count; k++) {
         ft__page_table_cell(&t, r->gpus[k / r->count]);
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         ft__add_point(&t.cell, r->x[k % r->count], plain);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         for (size_t i = 0; i < shown; i++) {

@@ -11,14 +11,14 @@ enum { MOST_ROWS = 400 };
 
 static void percent_cell(ft_page_table *t, double share)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     if (share > 0) ft__add_percent(&t->cell, share);
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
 }
 
 static void range_cell(ft_page_table *t, double low, double high)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     ft__add_figure(&t->cell, low, 3);
     ft__text_add(&t->cell, " – ");
     ft__add_figure(&t->cell, high, 3);
@@ -27,7 +27,7 @@ static void range_cell(ft_page_table *t, double low, double high)
 
 static void gib_cell(ft_page_table *t, double bytes)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     ft__add_gib(&t->cell, bytes);
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
@@ -46,13 +46,13 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
     ft__page_table_open(&t, out, "kernels", "llrrrrrrrll", head);
     for (size_t i = 0; i < count && i < MOST_ROWS; i++) {
         const ft_forecast *f = kernels[i].forecast;
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         ft__add_kernel_name(&t.cell, &kernels[i]);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         ft__describe_op(&t.cell, &kernels[i].node->op);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
-        ft__markup_again(t.out, &t.cell);
+        ft__markup_reset(t.out, &t.cell);
         ft__text_addf(&t.cell, "%.0f", kernels[i].count);
         ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
         ft__page_table_figure(&t, kernels[i].total_ms, 4);
@@ -149,19 +149,19 @@ void ft__page_memory(ft_text *out, const ft_step_view *v)
 
 static void advice_row(ft_page_table *t, const ft_step_view *v, const ft_advice *a)
 {
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     ft__advice_change(&t->cell, a, v->asked);
     if (a->on_top) ft__text_add(&t->cell, " (on top)");
     if (!a->exact) ft__text_add(&t->cell, " *");
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
     ft__page_table_figure(t, a->saves_ms, 3);
     range_cell(t, a->low_ms, a->high_ms);
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     double gib = a->memory_bytes / 1073741824.0;
     if (gib > 0.005 || gib < -0.005) ft__text_addf(&t->cell, "%+.2f", gib);
     if (!a->fits) ft__text_add(&t->cell, " does not fit");
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
-    ft__markup_again(t->out, &t->cell);
+    ft__markup_reset(t->out, &t->cell);
     ft__advice_why(&t->cell, a, v->asked, v->advised->part_ms);
     ft__page_table_cell(t, t->cell.at ? t->cell.at : "");
 }
@@ -197,10 +197,10 @@ bool ft__page_advice(ft_text *out, const ft_step_view *v)
         ft__page_details(out, "Findings in linear and convolution layers");
         ft__page_table_open(&t, out, "findings", "wlr", lint_head);
         for (size_t i = 0; i < a->lint_count && i < MOST_ROWS; i++) {
-            ft__markup_again(t.out, &t.cell);
+            ft__markup_reset(t.out, &t.cell);
             ft__lint_finding(&t.cell, &a->lints[i]);
             ft__page_table_cell(&t, t.cell.at ? t.cell.at : "");
-            ft__markup_again(t.out, &t.cell);
+            ft__markup_reset(t.out, &t.cell);
             ft__lint_fix(&t.cell, &a->lints[i]);
             ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
             ft__page_table_figure(&t, a->lints[i].saves_ms, 3);

@@ -18,13 +18,13 @@ const ft_key ft__bound_keys[4] = {{"compute", "arithmetic"},
                                   {"overhead", "overhead"},
                                   {"communication", "communication"}};
 
-/* Control characters have no place in XML; bytes that are no UTF-8 would end the document for a strict reader. */
-void ft__markup_again(ft_text *out, ft_text *part)
+void ft__markup_reset(ft_text *out, ft_text *part)
 {
     out->failed |= part->failed;
     ft__text_empty(part);
 }
 
+/* Control characters have no place in XML; bytes that are no UTF-8 would end the document for a strict reader. */
 void ft__markup_text(ft_text *out, const char *text)
 {
     size_t room = text ? strlen(text) : 0;
@@ -225,7 +225,7 @@ static void tick_text(ft_text *out, ft_text *t, double value)
         const char *letter;
     } units[] = {{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
     int u = 0;
-    ft__markup_again(out, t);
+    ft__markup_reset(out, t);
     if (fabs(value) < 9999) {
         ft__text_add_number(t, value, 4);
         return;

@@ -27,7 +27,7 @@ void ft__markup_text(ft_text *out, const char *text);
 
 /* Empties a part that was added to `out`, for the next one; that it was cut short, for want of memory, is kept there.
  */
-void ft__markup_again(ft_text *out, ft_text *part);
+void ft__markup_reset(ft_text *out, ft_text *part);
 
 /* <svg> with its title and description for who cannot see it; `id` is unique in a page. */
 void ft__svg_open(ft_text *out, const ft_frame *f, const char *id, double height, const char *title, const char *desc);

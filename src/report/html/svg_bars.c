@@ -17,7 +17,7 @@ static double label_column(const ft_frame *f, double widest)
 static void part_title(ft_text *out, ft_text *t, const char *label, const char *part, double value, const char *unit,
                        double sum)
 {
-    ft__markup_again(out, t);
+    ft__markup_reset(out, t);
     ft__text_addf(t, part ? "%s, %s: " : "%s: ", label, part);
     if (!strcmp(unit, "ms"))
         ft__add_ms(t, value, 3);
@@ -112,7 +112,7 @@ bool ft__svg_ranges(ft_text *out, const ft_frame *f, const char *id, const char 
         double y = 8 + row * (double)i, middle = f->narrow ? y + 23 : y + 10;
         double a = ft__ruler_at(&x, 100 * rows[i].low / rows[i].value);
         double b = ft__ruler_at(&x, 100 * rows[i].high / rows[i].value);
-        ft__markup_again(out, &t);
+        ft__markup_reset(out, &t);
         ft__add_figure(&t, rows[i].low, 3);
         ft__text_add(&t, " – ");
         ft__add_figure(&t, rows[i].high, 3);

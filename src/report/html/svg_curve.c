@@ -92,7 +92,7 @@ static void add_dots(ft_text *out, const ft_curves *c, const ft_curve *v, const 
     ft_text t = {.cap = 1024};
     for (size_t i = 0; i < v->count; i++) {
         if (v->count > MOST_DOTS && !v->no_line && !v->unfit[i]) continue;
-        ft__markup_again(out, &t);
+        ft__markup_reset(out, &t);
         ft__text_addf(&t, "%s, %s %.10g: ", v->name, c->x_name, v->x[i]);
         ft__add_figure(&t, v->y[i], 4);
         bool unfit = v->unfit && v->unfit[i];

@@ -78,14 +78,14 @@ static void add_roofs(ft_text *out, const ft_frame *f, const plot *p, const ft_r
         static const char *const words[] = {" TFLOP/s, vector units in fp32", " TFLOP/s, vectors", " vector"};
         bool room = false;
         for (int i = f->narrow ? 2 : 0; i < 3 && !room; i++) { /* as many as end before the slanted roof does */
-            ft__markup_again(out, &t);
+            ft__markup_reset(out, &t);
             ft__add_figure(&t, roof->vector_tflops, 3);
             ft__text_add(&t, words[i]);
             room = t.at && xv + 10 + ft__svg_label_width(t.at) <= p->x.to;
         }
         if (t.at) ft__svg_label(out, room ? xv + 10 : p->x.to, yv + 15, room ? FT_START : FT_END, "dim halo", t.at);
     }
-    ft__markup_again(out, &t);
+    ft__markup_reset(out, &t);
     ft__add_figure(&t, roof->gbps, 4);
     ft__text_add(&t, " GB/s");
     /* Along the slope, above its middle: dots lie below. */
@@ -258,7 +258,7 @@ bool ft__svg_step_roofline(ft_text *out, const ft_frame *f, const ft_step_view *
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *k = kernels[i].forecast;
         if (!(k->ms > 0) || (k->flops <= 0 && k->bytes <= 0)) continue;
-        ft__markup_again(out, &name);
+        ft__markup_reset(out, &name);
         ft__add_kernel_name(&name, &kernels[i]);
         dots[used] = (ft_roof_dot){.name = ft__arena_copy(v->arena, name.at ? name.at : "", name.length),
                                    .at = (int)i,

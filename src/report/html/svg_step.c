@@ -129,7 +129,7 @@ bool ft__svg_step_ranges(ft_text *out, const ft_frame *f, const ft_step_view *v)
     ft_text t = {.cap = 4096};
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *k = kernels[i].forecast;
-        ft__markup_again(out, &t);
+        ft__markup_reset(out, &t);
         ft__add_kernel_name(&t, &kernels[i]);
         rows[i + 1] = (ft_range_row){.label = t.at ? ft__arena_copy(v->arena, t.at, t.length) : "",
                                      .value = kernels[i].count * k->ms,

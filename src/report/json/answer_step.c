@@ -43,13 +43,13 @@ static void add_times(ft_text *out, const ft_step_view *v)
     ft__answer_figure(out, "busy_ms", s->busy_ms);
     ft__answer_figure(out, "idle_ms", s->idle_ms);
     ft__answer_figure(out, "between_ms", ft__between_ms(s));
-    if (s->beside.copied_bytes > 0) {
-        ft__answer_figure(out, "host_update_ms", s->beside.update_ms);
-        ft__answer_figure(out, "host_copies_ms", s->beside.copies_ms);
-        ft__answer_figure(out, "host_exposed_ms", s->beside.exposed_ms);
+    if (s->offload.copied_bytes > 0) {
+        ft__answer_figure(out, "host_update_ms", s->offload.update_ms);
+        ft__answer_figure(out, "host_copies_ms", s->offload.copies_ms);
+        ft__answer_figure(out, "host_exposed_ms", s->offload.exposed_ms);
     }
-    if (s->beside.reference_ms > 0) ft__answer_figure(out, "reference_ms", s->beside.reference_ms);
-    if (s->beside.rollout_ms > 0) ft__answer_figure(out, "rollout_ms", s->beside.rollout_ms);
+    if (s->reference_ms > 0) ft__answer_figure(out, "reference_ms", s->reference_ms);
+    if (s->rollout_ms > 0) ft__answer_figure(out, "rollout_ms", s->rollout_ms);
     ft__answer_figure(out, "launches", s->launches);
     double gpus = (double)ft__view_gpus(v);
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / gpus);

@@ -169,14 +169,13 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     if (v->ranked) ft__screen_waits(out, style, v);
     static const char *const starved[4] = {"", "GPU waits for the disk", "GPU waits for the loader's workers",
                                            "GPU waits for copies of samples"};
-    const ft_beside *b = &s->beside;
-    double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - b->exposed_ms, 0);
-    if (b->reference_ms > 0)
-        ft__screen_part(out, style, "reference", b->reference_ms, s->step_ms, "a frozen copy's forward pass");
-    if (b->rollout_ms > 0)
-        ft__screen_part(out, style, "rollout", b->rollout_ms, s->step_ms, "generates what it trains on");
-    if (b->exposed_ms > 0.0005 * s->step_ms)
-        ft__screen_part(out, style, "offload", b->exposed_ms, s->step_ms, "GPU waits for the host");
+    double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - s->offload.exposed_ms, 0);
+    if (s->reference_ms > 0)
+        ft__screen_part(out, style, "reference", s->reference_ms, s->step_ms, "a frozen copy's forward pass");
+    if (s->rollout_ms > 0)
+        ft__screen_part(out, style, "rollout", s->rollout_ms, s->step_ms, "generates what it trains on");
+    if (s->offload.exposed_ms > 0.0005 * s->step_ms)
+        ft__screen_part(out, style, "offload", s->offload.exposed_ms, s->step_ms, "GPU waits for the host");
     if (input > 0.0005 * s->step_ms) ft__screen_part(out, style, "input", input, s->step_ms, starved[v->loading.stage]);
     if (idle > 0.0005 * s->step_ms) ft__screen_part(out, style, "idle", idle, s->step_ms, "GPU waits");
     double between = ft__between_ms(s);

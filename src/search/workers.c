@@ -1,4 +1,4 @@
-/* crew.c: the threads of one search.
+/* workers.c: the threads of one search.
  *
  * Pieces of work are layouts to forecast or cells to probe, some tenths of a millisecond to some milliseconds each.
  * Whoever is free takes the next few; a thread has a memo and an arena of its own, so that nobody waits for anybody.
@@ -7,13 +7,13 @@
 #include <stdlib.h>
 
 #include "base/parallel.h"
-#include "search/crew.h"
+#include "search/workers.h"
 
 enum { LARGEST_STEP = 512 << 20 };
 
 typedef struct shift { /* one piece of work after the other, for all who came */
-    ft_crew *crew;
-    ft_crew_piece piece;
+    ft_workers *workers;
+    ft_worker_task piece;
     void *context;
     size_t count, few;
     atomic_size_t next;
@@ -26,15 +26,15 @@ static void work(void *context, size_t who)
         size_t from = atomic_fetch_add_explicit(&w->next, w->few, memory_order_relaxed), to = from + w->few;
         if (from >= w->count) return;
         for (size_t i = from; i < to && i < w->count; i++) {
-            w->crew->status[who] = w->piece(w->context, i, &w->crew->bench[who], &w->crew->err[who]);
-            if (w->crew->status[who] != FT_OK) return;
+            w->workers->status[who] = w->piece(w->context, i, &w->workers->worker[who], &w->workers->err[who]);
+            if (w->workers->status[who] != FT_OK) return;
         }
     }
 }
 
-ft_status ft__crew_do(ft_crew *c, size_t count, size_t few, ft_crew_piece piece, void *context, ft_error *err)
+ft_status ft__workers_run(ft_workers *c, size_t count, size_t few, ft_worker_task piece, void *context, ft_error *err)
 {
-    shift w = {.crew = c, .piece = piece, .context = context, .count = count, .few = few};
+    shift w = {.workers = c, .piece = piece, .context = context, .count = count, .few = few};
     atomic_init(&w.next, 0);
     ft__parallel(c->threads, (size_t)c->threads, work, &w);
     for (int i = 0; i < c->threads; i++)
@@ -45,31 +45,31 @@ ft_status ft__crew_do(ft_crew *c, size_t count, size_t few, ft_crew_piece piece,
     return FT_OK;
 }
 
-ft_status ft__crew_hire(int threads, ft_crew *c, ft_error *err)
+ft_status ft__workers_start(int threads, ft_workers *c, ft_error *err)
 {
-    *c = (ft_crew){.threads = threads > 0 ? threads : 1};
-    c->bench = calloc((size_t)c->threads, sizeof *c->bench);
+    *c = (ft_workers){.threads = threads > 0 ? threads : 1};
+    c->worker = calloc((size_t)c->threads, sizeof *c->worker);
     c->status = calloc((size_t)c->threads, sizeof *c->status);
     c->err = calloc((size_t)c->threads, sizeof *c->err);
-    bool fine = c->bench && c->status && c->err;
+    bool fine = c->worker && c->status && c->err;
     for (int i = 0; fine && i < c->threads; i++) {
-        c->bench[i].memo = ft__memo_new();
-        c->bench[i].exchanges = ft__exchanges_new();
-        c->bench[i].arena = ft__arena_new(LARGEST_STEP);
-        fine = c->bench[i].memo && c->bench[i].exchanges && c->bench[i].arena;
+        c->worker[i].memo = ft__memo_new();
+        c->worker[i].exchanges = ft__exchanges_new();
+        c->worker[i].arena = ft__arena_new(LARGEST_STEP);
+        fine = c->worker[i].memo && c->worker[i].exchanges && c->worker[i].arena;
     }
     return fine ? FT_OK : ft__no_memory(err);
 }
 
-void ft__crew_dismiss(ft_crew *c)
+void ft__workers_stop(ft_workers *c)
 {
-    for (int i = 0; c->bench && i < c->threads; i++) {
-        ft__memo_free(c->bench[i].memo);
-        ft__exchanges_free(c->bench[i].exchanges);
-        ft__arena_free(c->bench[i].arena);
+    for (int i = 0; c->worker && i < c->threads; i++) {
+        ft__memo_free(c->worker[i].memo);
+        ft__exchanges_free(c->worker[i].exchanges);
+        ft__arena_free(c->worker[i].arena);
     }
-    free(c->bench);
+    free(c->worker);
     free(c->status);
     free(c->err);
-    *c = (ft_crew){0};
+    *c = (ft_workers){0};
 }

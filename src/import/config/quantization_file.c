@@ -1,4 +1,4 @@
-/* quantization_beside.c: what stands outside quantization_config and changes it: the file that NVIDIA's tool
+/* quantization_file.c: what stands outside quantization_config and changes it: the file that NVIDIA's tool
  * writes beside a config, and the format of experts that DeepSeek's configs have as a key of their own. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "import/config/quantization.h"
 
-ft_status ft__quantization_beside(const char *config_path, ft_arch *a, ft_error *err)
+ft_status ft__quantization_file(const char *config_path, ft_arch *a, ft_error *err)
 {
     char path[4096];
     size_t length = strlen(config_path);

@@ -1,4 +1,4 @@
-/* beside.c: copies to and from the host, its update, a frozen copy of the model.
+/* offload.c: copies to and from the host, its update, a frozen copy of the model.
  *
  * States on the host (ZeRO-Offload, Ren et al. 2021; DeepSpeed's offload_optimizer): gradients go down as the backward
  * pass makes them, of every micro-batch, and hide behind it; the host's cores, each GPU its part of them, update what
@@ -25,12 +25,12 @@
  *
  * Leaves out: links that other jobs use, host memory that is not there, cores that are busy otherwise, processes that
  * have fewer threads than their part of the cores. */
-#include "ranks/beside.h"
+#include "ranks/offload.h"
 
 #include <math.h>
 
 #include "model/stack.h"
-#include "ranks/beside_constants.h"
+#include "ranks/offload_constants.h"
 #include "timeline/states.h"
 
 typedef struct links {
@@ -45,32 +45,32 @@ static double weight_bytes(const ft_workload *w) { return w->autocast ? 4 : fmax
 static double memory_of(const ft_workload *w, const ft_device *device, double sold, double ranks)
 {
     const bool desktop = !device->memory_is_hbm && !device->inline_ecc;
-    double channels = sold > 32   ? FT_K_BESIDE_CHANNELS_GBPS5
-                      : sold > 16 ? FT_K_BESIDE_CHANNELS_GBPS4
-                                  : FT_K_BESIDE_CHANNELS_GBPS3;
+    double channels = sold > 32   ? FT_K_OFFLOAD_CHANNELS_GBPS5
+                      : sold > 16 ? FT_K_OFFLOAD_CHANNELS_GBPS4
+                                  : FT_K_OFFLOAD_CHANNELS_GBPS3;
     if (w->host_gbps > sold) return 0;
-    if (desktop) channels = FT_K_BESIDE_DESKTOP_GBPS;
-    return channels * FT_K_BESIDE_OF_CHANNELS / fmax(fmin(ranks, FT_K_BESIDE_SERVER_GPUS), 1) * 1e6;
+    if (desktop) channels = FT_K_OFFLOAD_DESKTOP_GBPS;
+    return channels * FT_K_OFFLOAD_OF_CHANNELS / fmax(fmin(ranks, FT_K_OFFLOAD_SERVER_GPUS), 1) * 1e6;
 }
 
 /* GPUs that copy through one link of the processor. NVSwitch says that it is a server's board: cards have slots of
  * their own. */
 static double sharing(const ft_workload *w, const ft_device *device, double sold, double ranks)
 {
-    const double most = sold > 32 ? FT_K_BESIDE_UPLINK5 : sold > 16 ? FT_K_BESIDE_UPLINK4 : FT_K_BESIDE_UPLINK3;
+    const double most = sold > 32 ? FT_K_OFFLOAD_UPLINK5 : sold > 16 ? FT_K_OFFLOAD_UPLINK4 : FT_K_OFFLOAD_UPLINK3;
     if (w->host_gbps > 0 || !device->link_switched) return 1;
     return fmax(fmin(ranks, most), 1);
 }
 
 static links links_of(const ft_workload *w, const ft_device *device, double ranks)
 {
-    const double sold = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_BESIDE_USUAL_GBPS;
-    const double alone = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_BESIDE_OF_LINK;
+    const double sold = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_OFFLOAD_USUAL_GBPS;
+    const double alone = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_OFFLOAD_OF_LINK;
     const double host = alone / sharing(w, device, sold, ranks);
     return (links){.host = host * 1e6,
                    .memory = memory_of(w, device, sold, ranks),
-                   .pages = (w->host_gbps > 0 ? w->host_gbps : sold) * FT_K_BESIDE_OF_PAGES * 1e6,
-                   .drives = (w->nvme_gbps > 0 ? w->nvme_gbps : FT_K_BESIDE_NVME_GBPS) * 1e6};
+                   .pages = (w->host_gbps > 0 ? w->host_gbps : sold) * FT_K_OFFLOAD_OF_PAGES * 1e6,
+                   .drives = (w->nvme_gbps > 0 ? w->nvme_gbps : FT_K_OFFLOAD_NVME_GBPS) * 1e6};
 }
 
 /* Parameters that one rank updates: what it keeps of states, over the states of one. */
@@ -83,18 +83,18 @@ static double updated_here(const ft_workload *w, const ft_memory *m)
     return bytes > 0 ? m->host_bytes / bytes * ft__tensor_numel(&some) : 0;
 }
 
-static void states(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
+static void states(const ft_workload *w, const links *l, const ft_step *s, ft_offload_cost *out)
 {
     const bool in_turn = ft__stack(w)->host_in_turn;
     const double own = updated_here(w, &s->memory), micros = fmax((double)w->accumulate, 1);
     const double moved = own * (in_turn ? 4 : weight_bytes(w)), each = moved / l->host;
     const double backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
-    const bool narrow = s->memory.host_bytes <= own * FT_K_BESIDE_NARROW_BYTES;
-    double update = own * (narrow ? FT_K_BESIDE_UPDATE_NARROW_NS : FT_K_BESIDE_UPDATE_NS) * 1e-6;
+    const bool narrow = s->memory.host_bytes <= own * FT_K_OFFLOAD_NARROW_BYTES;
+    double update = own * (narrow ? FT_K_OFFLOAD_UPDATE_NARROW_NS : FT_K_OFFLOAD_UPDATE_NS) * 1e-6;
     /* States are read and written, gradients read, the weights that go back written. */
     if (l->memory > 0) update = fmax(update, 2 * (s->memory.host_bytes + own * weight_bytes(w)) / l->memory);
-    const double scaled = in_turn ? update * FT_K_BESIDE_SCALE_SHARE : 0;
-    if (w->optimizer == FT_ADAMW_FOREACH && !in_turn) update *= FT_K_BESIDE_APART; /* DeepSpeed's Adam is its own */
+    const double scaled = in_turn ? update * FT_K_OFFLOAD_SCALE_SHARE : 0;
+    if (w->optimizer == FT_ADAMW_FOREACH && !in_turn) update *= FT_K_OFFLOAD_APART; /* DeepSpeed's Adam is its own */
     if (ft__offloads(w, FT_OFFLOAD_OPTIMIZER_NVME)) update = fmax(update, 2 * s->memory.host_bytes / l->drives);
     out->update_ms += update;
     out->copies_ms += each * (micros + 1);
@@ -103,7 +103,7 @@ static void states(const ft_workload *w, const links *l, const ft_step *s, ft_be
     out->exposed_ms += in_turn ? scaled + update + each : fmax(update, each);
 }
 
-static void activations(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
+static void activations(const ft_workload *w, const links *l, const ft_step *s, ft_offload_cost *out)
 {
     const double micros = fmax((double)w->accumulate, 1), each = s->memory.away_bytes / l->host;
     const double forward = s->phase_ms[FT_FORWARD] / micros,
@@ -115,7 +115,7 @@ static void activations(const ft_workload *w, const links *l, const ft_step *s, 
 
 /* Read in the forward pass and again going back. A stack that waits for them keeps its weights as it updates them: fp32
  * copies are what travels, and the GPU lowers them. */
-static void parameters(const ft_workload *w, const links *l, const ft_step *s, ft_beside *out)
+static void parameters(const ft_workload *w, const links *l, const ft_step *s, ft_offload_cost *out)
 {
     const bool waits = ft__stack(w)->waits_for_weights;
     const double wide = waits && w->master_weights ? 4 / fmax(ft_dtype_bytes(w->dtype), 2) : 1;
@@ -127,7 +127,7 @@ static void parameters(const ft_workload *w, const links *l, const ft_step *s, f
     out->exposed_ms += micros * (waits ? 2 * each : fmax(each - forward, 0) + fmax(each - backward, 0));
 }
 
-static void pages(const links *l, const ft_step *s, ft_beside *out)
+static void pages(const links *l, const ft_step *s, ft_offload_cost *out)
 {
     const double ms = 2 * s->memory.paged_bytes / l->pages;
     out->copies_ms += ms;
@@ -136,16 +136,16 @@ static void pages(const links *l, const ft_step *s, ft_beside *out)
 }
 
 /* The forward pass as it stands in the step, with its part of what is waited for. */
-static double forward_again(const ft_step *s)
+static double reference_forward(const ft_step *s)
 {
     const double passes = s->busy_ms - s->phase_ms[FT_UPDATE];
     if (!(passes > 0)) return 0;
     return s->phase_ms[FT_FORWARD] * fmax(s->step_ms - s->phase_ms[FT_UPDATE], passes) / passes;
 }
 
-void ft__beside_apply(const ft_workload *w, const ft_device *device, ft_step *step)
+void ft__offload_apply(const ft_workload *w, const ft_device *device, ft_step *step)
 {
-    ft_beside b = {0};
+    ft_offload_cost b = {0};
     if (w->task != FT_TRAIN || !(step->step_ms > 0)) return;
     const links l = links_of(w, device, (double)step->ranks);
     if (ft__updates_on_host(w)) states(w, &l, step, &b);
@@ -153,23 +153,24 @@ void ft__beside_apply(const ft_workload *w, const ft_device *device, ft_step *st
     if (ft__offloads(w, FT_OFFLOAD_ACTIVATIONS)) activations(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_PARAMETERS)) parameters(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_PAGED_OPTIMIZER)) pages(&l, step, &b);
-    if (ft__has_reference(w)) b.reference_ms = forward_again(step);
-    step->beside = b;
-    const double more = b.exposed_ms + b.reference_ms;
+    const double reference_ms = ft__has_reference(w) ? reference_forward(step) : 0;
+    step->offload = b;
+    step->reference_ms = reference_ms;
+    const double more = b.exposed_ms + reference_ms;
     if (!(more > 0)) return;
     /* Copies and cores are known worse than kernels, and nobody says which cores a process has. */
     const double before = step->step_ms, longer = (before + more) / before;
-    step->low_ms += b.reference_ms * step->low_ms / before + b.exposed_ms * FT_K_BESIDE_LEAST;
-    step->high_ms += b.reference_ms * step->high_ms / before + (b.exposed_ms - cores_ms) * FT_K_BESIDE_MOST +
-                     cores_ms * FT_K_BESIDE_MOST_CORES;
+    step->low_ms += reference_ms * step->low_ms / before + b.exposed_ms * FT_K_OFFLOAD_LEAST;
+    step->high_ms += reference_ms * step->high_ms / before + (b.exposed_ms - cores_ms) * FT_K_OFFLOAD_MOST +
+                     cores_ms * FT_K_OFFLOAD_MOST_CORES;
     step->step_ms += more;
     step->idle_ms += b.exposed_ms;
-    step->busy_ms += b.reference_ms * (step->busy_ms < before ? step->busy_ms / before : 1);
+    step->busy_ms += reference_ms * (step->busy_ms < before ? step->busy_ms / before : 1);
     step->tokens_per_s /= longer;
     step->model_tflops /= longer;
     step->mfu /= longer;
     step->hfu /= longer;
-    for (int i = 0; i < 4; i++) step->regime[i] *= (before + b.reference_ms) / step->step_ms;
+    for (int i = 0; i < 4; i++) step->regime[i] *= (before + reference_ms) / step->step_ms;
     step->regime[FT_BOUND_OVERHEAD] += b.exposed_ms / step->step_ms;
     for (int i = 0; i < 4; i++)
         if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;

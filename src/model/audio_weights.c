@@ -1,6 +1,6 @@
-/* ears.c: an encoder of sound beside a language model (Qwen's omni models): whisper's layers behind two convolutions
- * over the spectrogram, or behind three over its picture. Requests have no sound yet: its weights take memory, nothing
- * runs. */
+/* audio_weights.c: an encoder of sound beside a language model (Qwen's omni models): whisper's layers behind two
+ * convolutions over the spectrogram, or behind three over its picture. Requests have no sound yet: its weights take
+ * memory, nothing runs. */
 #include "graph/emit.h"
 #include "model/mixers.h"
 
@@ -10,7 +10,7 @@ static void product(ft_build *b, int64_t out, int64_t in, bool bias)
     if (bias) ft__parameter(b, "audio.bias", 1, out);
 }
 
-void ft__part_ears(ft_maker *m)
+void ft__part_audio_weights(ft_maker *m)
 {
     enum { FRAMES = 3, HALVINGS = 3 }; /* a filter's width; how often the picture of a spectrogram is halved */
     ft_build *b = &m->b;
