@@ -11,7 +11,7 @@ import sys
 
 
 # What the library reads of a file; the rest is for people.
-KEPT = ("like", "traits", "keys", "when", "layers", "mtp", "vision", "wraps", "text", "text_traits", "tied", "finish")
+KEPT = ("like", "traits", "keys", "when", "layers", "mtp", "words", "vision", "wraps", "text", "text_traits", "tied", "finish")
 
 
 def literal(text: str) -> str:

@@ -62,7 +62,7 @@ static ft_status read_name(const json_t *value, const ft_model_trait *trait, ft_
     if (!key->name)
         return ft__fail_at(err, FT_E_TYPE, file, 0, 0,
                            "\"keys\": \"%s\" must be a key, {\"key\": ...} or a list of them", trait->name);
-    if (least && (trait->kind != FT_KEY_MAYBE || json_integer_value(least) != 1))
+    if (least && ((trait->kind != FT_KEY_MAYBE && trait->kind != FT_KEY_FOLLOWS) || json_integer_value(least) != 1))
         return ft__fail_at(err, FT_E_RANGE, file, 0, 0, "\"keys\": \"least\" of \"%s\" can only be 1, of a size",
                            trait->name);
     if (least) key->kind = FT_KEY_SIZE;

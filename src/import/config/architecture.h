@@ -53,6 +53,9 @@ ft_status ft__architecture_vision(const ft_architecture *of, const ft_reading *r
  * finish. */
 ft_status ft__architecture_around(const ft_architecture *outer, const ft_reading *r, ft_arch *a);
 ft_status ft__architecture_layers(const ft_architecture *of, const ft_reading *r, ft_arch *a);
+/* shapes.c: what every object of a config is held to; lists of layers that no rule of the type is about. */
+ft_status ft__config_shapes(const ft_reading *r);
+ft_status ft__config_lists(const ft_architecture *of, const ft_reading *r, const ft_arch *a);
 /* blocks.c: layers by a list of blocks, each with an attention and a network of its own (DeciLM, searched shapes). */
 ft_status ft__layers_of_blocks(const ft_reading *r, const ft_arch *a, const json_t *key, ft_layer_shape *layers);
 /* "wraps": where the language model's config lies, of a type that is any language model with something before it. */

@@ -53,7 +53,7 @@ const char *ft__config_word(const ft_reading *r, size_t offset, const char *othe
         if (key->offset == offset) return key->name;
     return otherwise;
 }
-#define WORD(field) ft__config_word(r, offsetof(ft_arch, field), #field)
+#define WORD(field) FT_CONFIG_WORD(r, field)
 
 /* -- one key -------------------------------------------------------------------------------------- */
 
@@ -69,6 +69,7 @@ static ft_status read_null(const ft_reading *r, const ft_config_key *key, const 
     switch (key->kind) {
     case FT_KEY_LAYERS:
     case FT_KEY_SIZE: return ft__config_fail(r, FT_E_TYPE, name, "\"%s\" must be a whole number, got null", name);
+    case FT_KEY_FOLLOWS:
     case FT_KEY_MAYBE: *(int64_t *)field = 0; return FT_OK;
     case FT_KEY_SHARE:
     case FT_KEY_REAL: *(double *)field = 0; return FT_OK;
@@ -83,6 +84,7 @@ static ft_status read_value(const ft_reading *r, const ft_config_key *key, const
 {
     switch (key->kind) {
     case FT_KEY_LAYERS: return ft__json_whole(r->config, name, FT_OPTIONAL, 1, most_layers, field, r->where, r->err);
+    case FT_KEY_FOLLOWS:
     case FT_KEY_SIZE: return ft__json_whole(r->config, name, FT_OPTIONAL, 1, most_wide, field, r->where, r->err);
     case FT_KEY_MAYBE: return ft__json_whole(r->config, name, FT_OPTIONAL, 0, most_wide, field, r->where, r->err);
     case FT_KEY_FLAG: return ft__json_bool(r->config, name, FT_OPTIONAL, field, r->where, r->err);
@@ -236,9 +238,6 @@ static ft_status settle_experts(const ft_reading *r, ft_arch *a)
     if (a->topk > a->experts)
         return ft__config_fail(r, FT_E_RANGE, WORD(topk), "%s %" PRId64 " is more than %s %" PRId64, WORD(topk),
                                a->topk, WORD(experts), a->experts);
-    if (a->expert_groups > 0 && a->experts % a->expert_groups)
-        return ft__config_fail(r, FT_E_RANGE, WORD(expert_groups), "%s %" PRId64 " must divide %s %" PRId64,
-                               WORD(expert_groups), a->expert_groups, WORD(experts), a->experts);
     if (!a->moe_ffn) a->moe_ffn = a->ffn;
     if (!a->moe_every) a->moe_every = 1;
     return FT_OK;
@@ -296,18 +295,8 @@ static ft_status derive(const ft_reading *r, ft_arch *a)
     if (a->expand > 0 && !a->ssm_inner && a->hidden <= most_wide / a->expand) a->ssm_inner = a->expand * a->hidden;
     if (a->ssm_heads > 0 && !a->ssm_head_dim) a->ssm_head_dim = a->ssm_inner / a->ssm_heads;
     if (a->ssm_head_dim > 0 && !a->ssm_heads) a->ssm_heads = a->ssm_inner / a->ssm_head_dim;
-    if (a->groups > 0 && a->ssm_heads % a->groups)
-        return ft__config_fail(r, FT_E_RANGE, WORD(groups), "%s %" PRId64 " must divide %s %" PRId64, WORD(groups),
-                               a->groups, WORD(ssm_heads), a->ssm_heads);
     if (a->state > 0 && !a->dt_rank) a->dt_rank = (a->hidden + 15) / 16;
     if (a->per_layer_width > 0 && !a->per_layer_vocab) a->per_layer_vocab = a->vocab;
-    if (a->delta_key_heads > 0 && a->delta_value_heads % a->delta_key_heads)
-        return ft__config_fail(r, FT_E_RANGE, WORD(delta_key_heads), "%s %" PRId64 " must divide %s %" PRId64,
-                               WORD(delta_key_heads), a->delta_key_heads, WORD(delta_value_heads),
-                               a->delta_value_heads);
-    if (a->out_groups > 0 && a->heads % a->out_groups)
-        return ft__config_fail(r, FT_E_RANGE, WORD(out_groups), "%s %" PRId64 " must divide %s %" PRId64,
-                               WORD(out_groups), a->out_groups, WORD(heads), a->heads);
     return FT_OK;
 }
 
@@ -363,6 +352,7 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
     *a = *r->type->preset;
     a->model_type = found->name;
     a->nearest = found->relative;
+    FT_TRY(ft__config_shapes(r));
     if (o->has_outer) FT_TRY(ft__architecture_outer(&o->outer, o->usual, r, a));
     FT_TRY(ft__config_keys(r, r->type->keys, a));
     FT_TRY(ft__architecture_when(&o->own, r, a));
@@ -371,12 +361,17 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
     if (r->config != whole && json_is_boolean(json_object_get(whole, "tie_word_embeddings")))
         a->tied = json_is_true(json_object_get(whole, "tie_word_embeddings"));
     FT_TRY(derive(r, a));
+    FT_TRY(ft__config_divides(r, a));
+    FT_TRY(ft__config_lists(&o->own, r, a));
     FT_TRY(settle(r, a));
     FT_TRY(ft__architecture_layers(&o->own, r, a));
     FT_TRY(ft__architecture_vision(&o->own, r, a));
     if (o->has_outer) FT_TRY(ft__architecture_around(&o->outer, r, a));
-    FT_TRY(ft__config_quantized(r, a));
-    return FT_OK;
+    if (a->tower_source && a->tower_layers < 1)
+        return ft__config_fail(r, FT_E_UNSUPPORTED, "model_type",
+                               "\"%s\" looks at what a tower made: the config of the whole model is expected",
+                               a->model_type);
+    return ft__config_quantized(r, a);
 }
 
 ft_status ft__config_read(const json_t *config, const char *nearest, const char *where, ft_arch *out, ft_error *err)

@@ -88,6 +88,11 @@ ft_status ft__finish_hrm(const ft_reading *r, ft_arch *a)
     /* The last so many of each turn's inner runs have gradients: a list's, from the end of the turns; one in the
      * others. */
     const json_t *list = json_object_get(r->config, "L_bp_cycles");
+    for (size_t i = 0; i < json_array_size(list) || (list && !json_is_null(list) && !json_is_array(list)); i++)
+        if (!json_is_integer(json_array_get(list, i)) || json_integer_value(json_array_get(list, i)) < 0)
+            return ft__config_fail(r, FT_E_TYPE, "L_bp_cycles",
+                                   "\"L_bp_cycles\" must be a list of whole numbers, one a turn; entry %zu is not one",
+                                   i + 1);
     int64_t said = json_is_array(list) ? (int64_t)json_array_size(list) : 1, tracked = high > said ? high - said : 0;
     for (int64_t i = said > high ? said - high : 0; i < said; i++) {
         int64_t each = json_is_array(list) ? json_integer_value(json_array_get(list, (size_t)i)) : 2;
@@ -123,8 +128,8 @@ ft_status ft__finish_mllama(const ft_reading *r, ft_arch *a)
     const json_t *list = json_object_get(r->config, "cross_attention_layers");
     int64_t cross_layers = json_is_array(list) ? 0
                                                : (a->layers + 1) / EVERY; /* the fourth, and every fifth from there */
-    for (size_t i = 0; i < json_array_size(list); i++)
-        cross_layers += json_integer_value(json_array_get(list, i)) < a->layers;
+    FT_TRY(ft__config_layer_numbers(r, "cross_attention_layers", a->layers));
+    if (json_is_array(list)) cross_layers = (int64_t)json_array_size(list);
     int64_t dim = a->head_dim > 0 ? a->head_dim : a->heads > 0 ? a->hidden / a->heads : 0;
     int64_t kv = a->kv_heads > 0 ? a->kv_heads : a->heads;
     if (cross_layers >= a->layers)

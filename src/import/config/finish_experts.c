@@ -99,7 +99,8 @@ ft_status ft__finish_hunyuan_moe(const ft_reading *r, ft_arch *a)
 static ft_status check_layers(const ft_reading *r, const ft_arch *a)
 {
     const json_t *list = json_object_get(r->config, "moe_layers");
-    if (!json_is_array(list)) return FT_OK;
+    if (!list || json_is_null(list)) return FT_OK;
+    FT_TRY(ft__config_layer_numbers(r, "moe_layers", a->layers));
     size_t count = json_array_size(list);
     bool right = (int64_t)count == a->layers / a->moe_every;
     for (size_t i = 0; i < count && right; i++)

@@ -46,6 +46,41 @@ static ft_status check_length(const ft_reading *r, const ft_arch *a, const ft_la
                            a->layers);
 }
 
+/* Entries of a list are what its rules compare them with: words, or numbers; numbers of layers lie among them. */
+static ft_status check_kinds(const ft_reading *r, const ft_arch *a, const ft_layer_rule *rule)
+{
+    const json_t *wanted = json_object_get(rule->of, "is");
+    bool numbers = json_object_get(rule->of, "numbers") != NULL;
+    if (json_is_array(wanted)) wanted = json_array_get(wanted, 0);
+    json_int_t from = json_integer_value(json_object_get(rule->of, "first"));
+    for (size_t i = 0; json_is_array(rule->value) && i < json_array_size(rule->value); i++) {
+        const json_t *entry = json_array_get(rule->value, i);
+        json_int_t layer = json_integer_value(entry) - from;
+        if (numbers && (!json_is_integer(entry) || layer < 0 || layer >= a->layers))
+            return ft__config_fail(r, json_is_integer(entry) ? FT_E_RANGE : FT_E_TYPE, rule->key,
+                                   "entry %zu of \"%s\" must be a layer from %d to %" PRId64, i + 1, rule->key,
+                                   (int)from, a->layers - 1 + (int64_t)from);
+        if (!numbers && json_is_string(wanted) != json_is_string(entry))
+            return ft__config_fail(r, FT_E_TYPE, rule->key, "layer %zu of \"%s\" must be a %s", i + 1, rule->key,
+                                   json_is_string(wanted) ? "word" : "number");
+        if (!numbers && !json_is_string(wanted) && !(json_is_number(entry) && json_number_value(entry) >= 0))
+            return ft__config_fail(r, FT_E_RANGE, rule->key, "layer %zu of \"%s\" must be a number from 0 on", i + 1,
+                                   rule->key);
+    }
+    return FT_OK;
+}
+
+/* What a rule takes of the config as a number is one, unless it is a list that another rule reads. */
+static ft_status check_number(const ft_reading *r, const json_t *value)
+{
+    if (json_is_array(value)) value = json_array_get(value, 0);
+    const char *key = json_string_value(value);
+    const json_t *said = key ? value_of(r->config, key) : NULL;
+    if (!said || json_is_array(said) || (json_is_integer(said) && json_integer_value(said) >= 0)) return FT_OK;
+    return ft__config_fail(r, json_is_number(said) ? FT_E_RANGE : FT_E_TYPE, key,
+                           "\"%s\" must be a whole number that is not negative", key);
+}
+
 static bool said_of(const ft_layer_rule *rule, int64_t i)
 {
     const json_t *wanted = json_object_get(rule->of, "is");
@@ -150,9 +185,14 @@ static ft_status set_layer(const ft_reading *r, const json_t *set, int64_t i, ft
             return ft__fail_at(r->err, FT_E_NAME, r->where, 0, 0, "the architecture's file: a layer has no \"%s\"",
                                name);
         void *field = (char *)l + fields[at].offset;
-        if (fields[at].flag && json_is_boolean(value))
+        bool theirs = value && value != said, right = fields[at].flag ? json_is_boolean(value) : json_is_integer(value);
+        if (theirs && (!right || json_integer_value(value) < 0))
+            return ft__config_fail(r, json_is_number(value) ? FT_E_RANGE : FT_E_TYPE, json_string_value(said) + 1,
+                                   "layer %" PRId64 ": expected %s", i + 1,
+                                   fields[at].flag ? "true or false" : "a whole number that is not negative");
+        if (right && fields[at].flag)
             *(bool *)field = json_is_true(value);
-        else if (!fields[at].flag && json_is_integer(value))
+        else if (right)
             *(int64_t *)field = json_integer_value(value);
     }
     return FT_OK;
@@ -182,15 +222,25 @@ static ft_status apply(const ft_reading *r, const ft_arch *a, const json_t *spec
     const char *only = json_string_value(json_object_get(spec, "only")); /* a key that is true */
     if (json_object_get(spec, "blocks")) return ft__layers_of_blocks(r, a, json_object_get(spec, "blocks"), layers);
     if ((unless && value_of(r->config, unless)) || (where && !value_of(r->config, where))) return FT_OK;
+    if (only && value_of(r->config, only) && !json_is_boolean(value_of(r->config, only)))
+        return ft__config_fail(r, FT_E_TYPE, only, "\"%s\" must be true or false", only);
     if (only && !json_is_true(value_of(r->config, only))) return FT_OK;
     if (rule.key) {
         rule.value = value_of(r->config, rule.key);
         if (!rule.value) return FT_OK;
-        if (!json_is_array(rule.value) && !json_is_string(rule.value))
+        const json_t *wanted = json_object_get(spec, "is");
+        if (json_is_integer(rule.value) && !json_object_get(spec, "numbers") && json_is_integer(wanted))
             return FT_OK; /* one number for all: another rule's */
+        if (!json_is_array(rule.value) && (!json_is_string(rule.value) || !json_is_string(wanted)))
+            return ft__config_fail(r, FT_E_TYPE, rule.key, "\"%s\" must be a list%s", rule.key,
+                                   json_object_get(spec, "numbers") ? " of layers" : ", one entry a layer");
+        FT_TRY(check_kinds(r, a, &rule));
         FT_TRY(check_length(r, a, &rule));
     }
     FT_TRY(check_entries(r, a, json_object_get(spec, "set")));
+    static const char *const numbers[] = {"from", "before", "last", "every", "at"};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        FT_TRY(check_number(r, json_object_get(spec, numbers[i])));
     const json_t *every = json_array_get(json_object_get(spec, "every"), 0);
     if (json_is_string(every) && number_of(r, json_object_get(spec, "every"), 1) < 1)
         return ft__config_fail(r, FT_E_RANGE, json_string_value(every), "\"%s\" must be a whole number from 1 on",

@@ -174,7 +174,9 @@ static ft_status by_groups(reading *r)
         FT_TRY(by_group(r, group, &f));
         if (!f.given) return r->format.given = false, FT_OK;
         r->format = f;
-        json_array_foreach (json_object_get(group, "targets"), i, target)
+        const json_t *targets = json_object_get(group, "targets");
+        if (targets && !json_is_array(targets)) return wrong(r, "config_groups", "targets as a list of modules");
+        json_array_foreach (targets, i, target)
             if (json_is_string(target) && strcmp(json_string_value(target), "Linear") != 0)
                 take_in(r, json_string_value(target), f);
     }
@@ -373,6 +375,10 @@ ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch
         FT_TRY(methods[i].read(&r));
         if (!r.format.given) break;
         ft_weight_format experts = experts_apart(&r, method);
+        for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+            const json_t *list = json_object_get(r.q, lists[l]);
+            if (list && !json_is_null(list) && !json_is_array(list)) return wrong(&r, lists[l], "a list of modules");
+        }
         for (size_t l = 0; !experts.given && l < sizeof lists / sizeof *lists; l++)
             leave_out(&r, json_object_get(r.q, lists[l]));
         settle(&r, methods[i].head);

@@ -47,6 +47,32 @@ static ft_status malformed(const ft_reading *r, const char *what)
     return ft__fail_at(r->err, FT_E_TYPE, r->where, 0, 0, "the architecture's file: %s", what);
 }
 
+/* A list whose length is what matters holds one kind of thing: words, or numbers of layers. */
+static ft_status check_entries(const ft_reading *r, const char *key, const json_t *list)
+{
+    if (!list || json_is_null(list)) return FT_OK;
+    if (!json_is_array(list)) return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be a list", key);
+    bool words = json_is_string(json_array_get(list, 0));
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *entry = json_array_get(list, i);
+        if (words ? json_is_string(entry) : json_is_integer(entry) && json_integer_value(entry) >= 0) continue;
+        return ft__config_fail(r, FT_E_TYPE, key, "entry %zu of \"%s\" must be %s", i + 1, key,
+                               words ? "a word, as the others are" : "a layer's number");
+    }
+    return FT_OK;
+}
+
+/* What a config says under "$key", by what the trait is. */
+static ft_status check_said(const ft_reading *r, const char *key, const ft_model_trait *trait, const json_t *value)
+{
+    bool flag = trait->kind == FT_KEY_FLAG && !trait->words, size = !trait->words && trait->kind <= FT_KEY_FOLLOWS;
+    if (flag && !json_is_boolean(value)) return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be true or false", key);
+    if (size && (!json_is_integer(value) || json_integer_value(value) < 0))
+        return ft__config_fail(r, json_is_number(value) ? FT_E_RANGE : FT_E_TYPE, key,
+                               "\"%s\" must be a whole number that is not negative", key);
+    return FT_OK;
+}
+
 /* -- when ----------------------------------------------------------------------------------------- */
 
 ft_status ft__architecture_set(const ft_reading *r, const json_t *set, ft_arch *a)
@@ -58,13 +84,21 @@ ft_status ft__architecture_set(const ft_reading *r, const json_t *set, ft_arch *
         const json_t *means = meant(r->config, value);
         const char *said = json_string_value(value);
         if (said && *said == '#' && trait && trait->kind == FT_KEY_LAYERS) { /* as many as the config's list has */
-            size_t length = json_array_size(ft__config_value(r->config, said + 1));
+            const json_t *list = ft__config_value(r->config, said + 1);
+            size_t length = json_array_size(list);
+            const json_t *other = trait->offset == offsetof(ft_arch, layers) && length
+                                      ? json_object_get(r->config, "num_hidden_layers")
+                                      : NULL;
+            FT_TRY(check_entries(r, said + 1, list));
+            if (json_is_integer(other) && json_integer_value(other) != (json_int_t)length)
+                return ft__config_fail(r, FT_E_RANGE, said + 1, "\"%s\" has %zu entries for %lld layers", said + 1,
+                                       length, (long long)json_integer_value(other));
             if (length) *(int64_t *)((char *)a + trait->offset) = (int64_t)length;
             continue;
         }
         if (!trait) return malformed(r, "\"set\" names an unknown trait");
         if (!means) continue;
-        if (means != value && trait->kind == FT_KEY_FLAG && !trait->words && !json_is_boolean(means)) continue;
+        if (means != value) FT_TRY(check_said(r, said + 1, trait, means));
         FT_TRY(ft__model_trait_set(trait, means, a, r->where, r->err));
     }
     return FT_OK;

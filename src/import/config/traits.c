@@ -81,6 +81,7 @@ ft_status ft__model_trait_set(const ft_model_trait *trait, const json_t *value, 
     case FT_KEY_LAYERS:
     case FT_KEY_SIZE:
     case FT_KEY_MAYBE:
+    case FT_KEY_FOLLOWS:
         if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > (1LL << 31))
             return expected(trait, "a whole number from 0 to 2^31", file, err);
         *(int64_t *)field = json_integer_value(value);

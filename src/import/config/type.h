@@ -13,6 +13,7 @@ typedef enum ft_key_kind {
     FT_KEY_LAYERS,     /* a whole number from 1 to 10^6 */
     FT_KEY_SIZE,       /* a whole number from 1 to 2^31 */
     FT_KEY_MAYBE,      /* a size; null and 0 mean "none" or "follows from the others" */
+    FT_KEY_FOLLOWS,    /* a size; null means "follows from the others", 0 nothing */
     FT_KEY_FLAG,       /* true or false; null leaves the default */
     FT_KEY_SHARE,      /* from 0 to 1; null is 0 */
     FT_KEY_REAL,       /* not negative; null is 0 */
@@ -57,6 +58,7 @@ struct ft_config_type {
 ft_status ft__config_keys(const ft_reading *r, const ft_config_key *keys, ft_arch *a);
 /* The JSON key under which this architecture reads a field, for messages; `otherwise` when it reads none. */
 const char *ft__config_word(const ft_reading *r, size_t offset, const char *otherwise);
+#define FT_CONFIG_WORD(r, field) ft__config_word(r, offsetof(ft_arch, field), #field)
 /* Error at a key: its path and a sentence. */
 ft_status ft__config_fail(const ft_reading *r, ft_status code, const char *key, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -64,6 +66,8 @@ ft_status ft__config_activation(const ft_reading *r, const char *key, const char
 /* `key` as a list of up to FT_MAX_STAGES sizes. Missing: left alone. */
 ft_status ft__config_sizes(const ft_reading *r, const char *key, int64_t *out, int64_t *count);
 ft_status ft__config_flag(const ft_reading *r, const char *key, bool *out); /* null and missing leave it alone */
+/* `key`, where there is one, is a list of different layers of so many. */
+ft_status ft__config_layer_numbers(const ft_reading *r, const char *key, int64_t layers);
 /* An object inside the config, or NULL; `*out` then reads its keys. `path` must live as long as it. */
 typedef char ft_config_path[256];
 bool ft__config_inside(const ft_reading *r, const char *key, ft_reading *out, ft_config_path path);
@@ -75,6 +79,8 @@ typedef struct ft_found {
     bool relative;    /* read as another one */
 } ft_found;
 ft_status ft__config_find(const ft_reading *r, const char *nearest, ft_found *out);
+/* divides.c: sizes that must divide, or make up, each other. */
+ft_status ft__config_divides(const ft_reading *r, const ft_arch *a);
 /* head.c: what stands on top, from `architectures` and the number of labels. */
 ft_status ft__config_head(const ft_reading *r, ft_arch *a);
 /* quantized.c: how the checkpoint stores its weights. */

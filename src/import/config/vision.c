@@ -106,7 +106,8 @@ static ft_status read_eye(const ft_reading *eye, const char *name, const ft_mode
 {
     ft_config_key keys[2] = {{.name = name, .kind = trait->kind, .offset = trait->offset}, FT_KEY_END};
     const json_t *said = json_object_get(eye->config, name);
-    bool size = trait->kind == FT_KEY_MAYBE || trait->kind == FT_KEY_SIZE || trait->kind == FT_KEY_LAYERS;
+    bool size = trait->kind == FT_KEY_MAYBE || trait->kind == FT_KEY_FOLLOWS || trait->kind == FT_KEY_SIZE ||
+                trait->kind == FT_KEY_LAYERS;
     if (!size || json_array_size(said) != 2 || !json_is_integer(json_array_get(said, 0)))
         return ft__config_keys(eye, keys, a);
     if (!json_equal(json_array_get(said, 0), json_array_get(said, 1)))
@@ -187,6 +188,16 @@ static ft_status check_tower(const ft_reading *r, const json_t *spec, const ft_a
             return ft__config_fail(r, FT_E_RANGE, key, "%" PRId64 " heads must divide the tower's width %" PRId64,
                                    a->tower_heads, a->tower_hidden);
     }
+    if (a->tower_kv_heads > 0 && a->tower_heads % a->tower_kv_heads) {
+        const char *name = json_string_value(json_object_get(keys, "tower_kv_heads"));
+        snprintf(key, sizeof key, "%s.%s", where ? where : usual, name ? name : "num_key_value_heads");
+        return ft__config_fail(r, FT_E_RANGE, key, "%" PRId64 " must divide the tower's %" PRId64 " heads",
+                               a->tower_kv_heads, a->tower_heads);
+    }
+    if (a->query_kv_heads > 0 && a->query_heads % a->query_kv_heads)
+        return ft__config_fail(r, FT_E_RANGE, json_string_value(json_object_get(json_object_get(spec, "also"), "in")),
+                               "%" PRId64 " heads of keys must divide the resampler's %" PRId64, a->query_kv_heads,
+                               a->query_heads);
     return FT_OK;
 }
 

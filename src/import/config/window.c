@@ -72,7 +72,13 @@ ft_status ft__config_turns(const ft_reading *r, ft_arch *a)
                               r->err));
     if (json_is_array(list) && json_array_size(list)) {
         size_t layers = json_array_size(list), first = 0;
-        if ((int64_t)layers > a->layers) layers = (size_t)a->layers;
+        if ((int64_t)layers < a->layers) /* longer: the config of a deeper one */
+            return ft__config_fail(r, FT_E_RANGE, key, "\"%s\" has %zu entries for %lld layers", key, layers,
+                                   (long long)a->layers);
+        layers = (size_t)a->layers;
+        for (size_t i = 0; i < layers; i++)
+            if (!json_is_integer(json_array_get(list, i)) || json_integer_value(json_array_get(list, i)) >> 1)
+                return ft__config_fail(r, FT_E_TYPE, key, "layer %zu of \"%s\" must be 1 (rotated) or 0", i + 1, key);
         while (first < layers && json_integer_value(json_array_get(list, first))) first++;
         a->turn_every = first < layers ? (int64_t)first + 1 : 0;
         for (size_t i = 0; i < layers && a->turn_every; i++)
