@@ -22,7 +22,8 @@ typedef enum ft_admission {
 /* What becomes of the cache of a request that is preempted. */
 typedef enum ft_preemption {
     FT_PREEMPTION_RECOMPUTE, /* it is computed again */
-    FT_PREEMPTION_SWAP       /* it goes to the host and comes back */
+    FT_PREEMPTION_SWAP,      /* it goes to the host and comes back */
+    FT_PREEMPTION_REUSE      /* what others have not overwritten is found again, with a prefix cache and no states */
 } ft_preemption;
 /* Whose fused experts; in the order of ft_moe_backend. */
 typedef enum ft_experts {
@@ -35,22 +36,24 @@ typedef enum ft_experts {
 } ft_experts;
 
 /* X(name, what it says) */
-#define FT_SERVING_FLAGS(X)                                                                           \
-    X(chunked_prefill, "prompts are cut where the token budget ends")                                 \
-    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")  \
-    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                         \
-    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank") \
-    X(sized_to_load, "of a closed loop: max_sequences is the number of clients")                      \
-    X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                        \
-    X(window_cache, "layers with a window keep no more of a request than it")                         \
-    X(prefix_cache, "what prompts share with those before them is not computed again")                \
+#define FT_SERVING_FLAGS(X)                                                                                   \
+    X(chunked_prefill, "prompts are cut where the token budget ends")                                         \
+    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")          \
+    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                                 \
+    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank")         \
+    X(sized_to_load, "of a closed loop: max_sequences is the number of clients")                              \
+    X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                                \
+    X(window_cache, "layers with a window keep no more of a request than it")                                 \
+    X(prefix_cache, "what prompts share with those before them is not computed again")                        \
+    X(prefix_at_once, "others find the blocks of a prompt in the step that computes them, not only after it") \
     X(budget_of_load, "of a closed loop: token_budget is one prompt, what clients decode, and 64")
 /* X(name, enum, words, what it says) */
-#define FT_SERVING_WORDS(X)                                                                              \
-    X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of")       \
-    X(admission, ft_admission, ("prompt", "reserve"), "when a request may start")                        \
-    X(preemption, ft_preemption, ("recompute", "swap"), "what becomes of the cache of who is preempted") \
-    X(experts, ft_experts, ("usual", "cutlass", "trtllm_gen", "triton", "marlin", "deepgemm"),           \
+#define FT_SERVING_WORDS(X)                                                                         \
+    X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of")  \
+    X(admission, ft_admission, ("prompt", "reserve"), "when a request may start")                   \
+    X(preemption, ft_preemption, ("recompute", "swap", "reuse"),                                    \
+      "what becomes of the cache of who is preempted: computed again, to the host, or found again") \
+    X(experts, ft_experts, ("usual", "cutlass", "trtllm_gen", "triton", "marlin", "deepgemm"),      \
       "whose fused experts: the engine's usual choice for the GPU and the format, or these")
 /* X(name, least, most, what it says) */
 #define FT_SERVING_NUMBERS(X)                                                                                   \

@@ -1,14 +1,15 @@
-/* prefix.c: an open-addressing table of hashes with a list by use. */
+/* prefix.c: an open-addressing table of hashes; blocks that nobody holds are in a list by use. */
 #include "serving/prefix.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { NONE = -1 };
+enum { NONE = -1, UNUSED = -1 };
 
 typedef struct entry {
     uint64_t hash;
-    int32_t newer, older;
+    int32_t newer, older; /* of the list, where nobody holds it */
+    int32_t holders;      /* requests under way; UNUSED: the entry is free */
 } entry;
 
 struct ft_prefixes {
@@ -18,7 +19,7 @@ struct ft_prefixes {
     int32_t *slot;  /* entry + 1; 0: free */
     uint32_t slots; /* a power of two, more than twice the entries */
     int32_t newest, oldest;
-    int32_t kept;
+    int32_t kept, loose; /* blocks; those that nobody holds */
 };
 
 ft_prefixes *ft__prefixes_new(double tokens)
@@ -29,6 +30,8 @@ ft_prefixes *ft__prefixes_new(double tokens)
     p->newest = p->oldest = p->spare = NONE;
     return p;
 }
+
+double ft__prefixes_tokens(const ft_prefixes *p) { return p->tokens; }
 
 static uint32_t place(const ft_prefixes *p, uint64_t hash)
 {
@@ -41,6 +44,7 @@ static int32_t find(const ft_prefixes *p, uint64_t hash) { return p->slots ? p->
 
 static void unlink_entry(ft_prefixes *p, int32_t e)
 {
+    p->loose--;
     int32_t newer = p->at[e].newer, older = p->at[e].older;
     if (newer != NONE)
         p->at[newer].older = older;
@@ -54,6 +58,7 @@ static void unlink_entry(ft_prefixes *p, int32_t e)
 
 static void link_newest(ft_prefixes *p, int32_t e)
 {
+    p->loose++;
     p->at[e].newer = NONE;
     p->at[e].older = p->newest;
     if (p->newest != NONE) p->at[p->newest].newer = e;
@@ -68,7 +73,8 @@ static int rebuild(ft_prefixes *p, uint32_t slots)
     free(p->slot);
     p->slot = slot;
     p->slots = slots;
-    for (int32_t e = p->oldest; e != NONE; e = p->at[e].newer) p->slot[place(p, p->at[e].hash)] = e + 1;
+    for (int32_t e = 0; e < p->count; e++)
+        if (p->at[e].holders != UNUSED) p->slot[place(p, p->at[e].hash)] = e + 1;
     return 1;
 }
 
@@ -86,6 +92,7 @@ static void forget(ft_prefixes *p, int32_t e)
     }
     p->slot[hole] = 0;
     unlink_entry(p, e);
+    p->at[e].holders = UNUSED;
     p->at[e].newer = p->spare;
     p->spare = e;
     p->kept--;
@@ -107,9 +114,8 @@ static int add(ft_prefixes *p, uint64_t hash)
         }
         e = p->count++;
     }
-    p->at[e].hash = hash;
+    p->at[e] = (entry){.hash = hash, .newer = NONE, .older = NONE, .holders = 1};
     p->slot[place(p, hash)] = e + 1;
-    link_newest(p, e);
     p->kept++;
     return 1;
 }
@@ -121,29 +127,44 @@ int32_t ft__prefixes_known(const ft_prefixes *p, const uint64_t *hashes, int32_t
     return (int32_t)(known * p->tokens);
 }
 
-int32_t ft__prefixes_match(ft_prefixes *p, const uint64_t *hashes, int32_t count)
+int32_t ft__prefixes_held(const ft_prefixes *p, const uint64_t *hashes, int32_t count)
 {
-    int32_t known = 0, e;
-    for (; known < count && (e = find(p, hashes[known])) != NONE; known++) {
-        unlink_entry(p, e);
-        link_newest(p, e);
-    }
-    return (int32_t)(known * p->tokens);
+    int32_t held = 0, e;
+    while (held < count && (e = find(p, hashes[held])) != NONE && p->at[e].holders > 0) held++;
+    return (int32_t)(held * p->tokens);
 }
 
-void ft__prefixes_keep(ft_prefixes *p, const uint64_t *hashes, int32_t count, double room)
+int32_t ft__prefixes_hold(ft_prefixes *p, const uint64_t *hashes, int32_t count)
 {
-    double most = room / p->tokens;
-    for (int32_t i = 0; i < count; i++) {
+    int32_t known = 0, e;
+    for (; known < count && (e = find(p, hashes[known])) != NONE; known++)
+        if (p->at[e].holders++ == 0) unlink_entry(p, e);
+    return known;
+}
+
+int32_t ft__prefixes_add(ft_prefixes *p, const uint64_t *hashes, int32_t held, int32_t count)
+{
+    while (held < count && find(p, hashes[held]) == NONE && add(p, hashes[held])) held++;
+    return held;
+}
+
+/* The last block leaves first: who begins like it can use those before it without it, not the other way round. */
+double ft__prefixes_release(ft_prefixes *p, const uint64_t *hashes, int32_t held)
+{
+    double others = 0;
+    for (int32_t i = held; i-- > 0;) {
         int32_t e = find(p, hashes[i]);
-        if (e != NONE) {
-            unlink_entry(p, e);
+        if (--p->at[e].holders == 0)
             link_newest(p, e);
-        } else if (!add(p, hashes[i])) {
-            return;
-        }
+        else
+            others += p->tokens;
     }
-    while (p->kept > 0 && p->kept > most) forget(p, p->oldest);
+    return others;
+}
+
+void ft__prefixes_trim(ft_prefixes *p, double room)
+{
+    while (p->loose > 0 && p->loose * p->tokens > room) forget(p, p->oldest);
 }
 
 void ft__prefixes_free(ft_prefixes *p)

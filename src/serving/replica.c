@@ -2,16 +2,14 @@
  *
  * Decoding sequences all move by one token in a step, so that only three sums are kept of them: how many there are, how
  * much their caches hold, and who ends first. While nothing but decoding happens, steps until the next end or arrival
- * are taken at once: contexts grow evenly, and the mean of the first and the last step is their time (0.07 % off).
- *
- * A sequence's cache is counted with all but one token of a block as padding, so that what is counted is never less
- * than what blocks would hold. */
+ * are taken at once: contexts grow evenly, and the mean of the first and the last step is their time (0.07 % off). */
 #include "serving/replica.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "serving/cache.h"
 #include "serving/prefix.h"
 
 /* -- the heap of those that decode ------------------------------------------------------------- */
@@ -52,34 +50,6 @@ static void remove_decoder(ft_replica *r, size_t i)
     settle_down(r->decoding, r->decoder_count, i);
 }
 
-/* -- the cache --------------------------------------------------------------------------------- */
-
-static double padding(const ft_replica *r) { return r->policy->block - 1 + r->policy->state; }
-
-double ft__replica_used(const ft_replica *r) { return r->context + r->held + (double)r->decoder_count * padding(r); }
-
-static double context_of(const ft_replica *r, const ft_live *l)
-{
-    return (double)l->tokens + 1 + r->policy->accepted * (double)(r->step - l->joined);
-}
-
-/* What the next step adds. */
-static double growth(const ft_replica *r) { return r->policy->accepted * (double)r->decoder_count; }
-
-/* Tokens that a request starts with; its own prefix, where another's is there already, is shared. */
-static bool fits(const ft_replica *r, const ft_live *l)
-{
-    const ft_policy *p = r->policy;
-    double prompt = (double)l->tokens + 1 + padding(r), used = ft__replica_used(r) + growth(r);
-    if (l->ready) prompt += p->accepted; /* it decodes at once */
-    if (ft__replica_idle(r)) return true;
-    if (p->admission == FT_ADMISSION_PROMPT) return used + prompt <= p->capacity;
-    double rest = p->reserved_output * (double)(l->answer - l->made);
-    return used + prompt <= p->capacity && r->reserved + prompt + rest <= p->capacity;
-}
-
-static void note_peak(ft_replica *r) { r->peak = fmax(r->peak, ft__replica_used(r)); }
-
 /* -- starting ---------------------------------------------------------------------------------- */
 
 bool ft__replica_take(ft_replica *r, uint32_t index)
@@ -89,7 +59,6 @@ bool ft__replica_take(ft_replica *r, uint32_t index)
     return ft__queue_add(&r->queue, index, l->arrived_ms, l->client, l->priority, l->prompt, false);
 }
 
-/* Nothing runs and nothing waits. */
 bool ft__replica_idle(const ft_replica *r) { return !r->decoder_count && !r->prompt_count; }
 
 double ft__replica_load(const ft_replica *r) { return (double)(r->decoder_count + r->prompt_count + r->queue.count); }
@@ -138,7 +107,8 @@ static bool start(ft_replica *r, uint32_t index)
     if (l->started_ms < 0 || (l->ready && !l->swapped)) l->queued_ms += begins_ms - l->arrived_ms;
     if (l->started_ms < 0) l->started_ms = begins_ms;
     l->order = r->order++;
-    l->reserved = (double)l->tokens + 1 + padding(r) + r->policy->reserved_output * (double)(l->answer - l->made);
+    l->reserved = (double)l->tokens + 1 + ft__cache_padding(r) +
+                  r->policy->reserved_output * (double)(l->answer - l->made);
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved += l->reserved;
     if (!ft__queue_began(&r->queue, l->client, (double)l->tokens, (double)(l->prompt + l->answer))) return false;
     if (l->swapped) swap(r, l);
@@ -147,12 +117,8 @@ static bool start(ft_replica *r, uint32_t index)
     if (!grow(&at, &r->prompt_room, r->prompt_count, sizeof *r->prompts)) return false;
     r->prompts = at;
     r->prompts[r->prompt_count++] = (ft_piece){index, 0};
-    r->held += (double)l->tokens + 1 + padding(r);
-    if (r->prefixes && l->hash_count > 0) {
-        int32_t known = ft__prefixes_match(r->prefixes, l->hashes, l->hash_count);
-        if (known > l->done) l->done = known;
-    }
-    if (l->done >= l->tokens) l->done = l->tokens - 1; /* the last token is computed for its logits */
+    r->held += (double)l->tokens + 1 + ft__cache_padding(r);
+    ft__cache_share(r, l);
     if (l->made == 0 && l->known == 0) l->known = l->done;
     return true;
 }
@@ -180,6 +146,7 @@ static bool choose(ft_replica *r)
     for (size_t i = 0; i < r->prompt_count; i++) {
         double tokens = budget > 0 ? piece(r, &r->pool->at[r->prompts[i].index], budget, !any) : 0;
         r->prompts[i].tokens = (int32_t)tokens;
+        ft__cache_scheduled(r, &r->pool->at[r->prompts[i].index], r->prompts[i].tokens);
         budget -= tokens;
         any = any || tokens > 0;
     }
@@ -191,7 +158,7 @@ static bool choose(ft_replica *r)
             r->full = true;
             break;
         }
-        if (!fits(r, l)) {
+        if (!ft__cache_fits(r, l)) {
             r->blocked = true;
             break;
         }
@@ -202,10 +169,11 @@ static bool choose(ft_replica *r)
         l = &r->pool->at[index];
         ft_piece *last = &r->prompts[r->prompt_count - 1];
         last->tokens = (int32_t)piece(r, l, budget, !any);
+        ft__cache_scheduled(r, l, last->tokens);
         budget -= last->tokens;
         any = true;
     }
-    note_peak(r);
+    ft__cache_note(r);
     return true;
 }
 
@@ -222,6 +190,7 @@ static bool end(ft_replica *r, uint32_t index, double ms)
 {
     ft_live *l = &r->pool->at[index];
     r->just_ended++;
+    ft__cache_release(r, l);
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved -= l->reserved;
     if (!ft__queue_left(&r->queue, l->client, (double)l->answer, (double)(l->prompt + l->answer))) return false;
     return r->listener->ended(r->listener->user, index, ms);
@@ -231,7 +200,8 @@ static bool end_due(ft_replica *r, double ms)
 {
     while (r->decoder_count && r->decoding[0].finish <= r->step) {
         uint32_t index = r->decoding[0].index;
-        r->context -= context_of(r, &r->pool->at[index]);
+        ft__cache_release(r, &r->pool->at[index]);
+        r->context -= ft__cache_context(r, &r->pool->at[index]);
         remove_decoder(r, 0);
         if (!end(r, index, ms)) return false;
     }
@@ -243,9 +213,8 @@ static bool end_due(ft_replica *r, double ms)
 static bool finish_prompt(ft_replica *r, uint32_t index, double ms)
 {
     ft_live *l = &r->pool->at[index];
-    r->held -= (double)l->tokens + 1 + padding(r);
-    if (r->prefixes && l->hash_count > 0)
-        ft__prefixes_keep(r->prefixes, l->hashes, l->hash_count, r->policy->capacity - ft__replica_used(r));
+    r->held -= (double)l->tokens + 1 + ft__cache_padding(r);
+    ft__cache_computed(r, l);
     if (l->made == 0 && !r->listener->first(r->listener->user, index, ms)) return false;
     l = &r->pool->at[index];
     l->made += 1;
@@ -277,7 +246,8 @@ static bool step_with_prompts(ft_replica *r)
     r->since_decode_ms += ms;
     if (i.decoders > 0) {
         r->step++;
-        r->context += p->accepted * (double)r->decoder_count;
+        r->taken += ft__cache_growth(r);
+        r->context += ft__cache_growth(r);
         r->listener->gaps(r->listener->user, r->since_decode_ms, i.decoders);
         r->since_decode_ms = 0;
     }
@@ -307,7 +277,8 @@ static bool preempt(ft_replica *r)
     uint32_t index = r->decoding[newest].index;
     ft_live *l = &r->pool->at[index];
     double made = r->policy->accepted * (double)(r->step - l->joined);
-    r->context -= context_of(r, l);
+    ft__cache_preempted(r, l);
+    r->context -= ft__cache_context(r, l);
     remove_decoder(r, newest);
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved -= l->reserved;
     l->made += (int32_t)made;
@@ -345,6 +316,7 @@ static bool decode(ft_replica *r, double until_ms)
     double last = steps > 1 ? ft__iteration_ms(r->costs, &i) : first, ms = steps * (first + last) / 2;
     i.context = r->context;
     r->step += (int64_t)steps;
+    r->taken += p->accepted * i.decoders * steps;
     r->context += p->accepted * i.decoders * steps;
     r->now_ms += ms;
     if (waits > 0) r->waited += steps;
@@ -355,7 +327,7 @@ static bool decode(ft_replica *r, double until_ms)
     if (steps > 1) r->listener->gaps(r->listener->user, ms / steps, i.decoders * (steps - 1));
     r->since_decode_ms = 0;
     r->listener->iterated(r->listener->user, &i, begun, ms, steps);
-    note_peak(r);
+    ft__cache_note(r);
     double tokens = i.decoders * p->accepted;
     r->front_ms += (steps - 1) * tokens * p->stream_ms;
     return end_due(r, send(r, tokens));
@@ -365,7 +337,7 @@ bool ft__replica_advance(ft_replica *r, double until_ms)
 {
     bool prompts = false;
     r->just_ended = 0;
-    while (running(r) > 1 && r->decoder_count && ft__replica_used(r) + growth(r) > r->policy->capacity)
+    while (running(r) > 1 && r->decoder_count && ft__replica_used(r) + ft__cache_growth(r) > r->policy->capacity)
         if (!preempt(r)) return false;
     ft__replica_look(r);
     if (!choose(r)) return false;

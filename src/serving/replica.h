@@ -17,6 +17,8 @@ typedef struct ft_policy {
     double receive_interval;             /* iterations of decoding between two looks for new requests */
     double reserved_output;              /* share of an answer */
     double swap_ms;                      /* of a token's cache to the host or back; 0: it is computed again */
+    bool keeps_blocks;                   /* who was preempted finds again what nobody has overwritten */
+    bool prefix_at_once;                 /* others find a prompt's blocks in the step that computes them */
     double drafts, accepted;             /* tokens proposed in a step, and made in it: 0 and 1 without speculation */
     double stream_ms;                    /* of the front end, for every token */
     bool prefill_only;                   /* prompts are handed over to other engines when their first token is made */
@@ -32,11 +34,13 @@ typedef struct ft_live {
     int32_t known;        /* of the prompt, in the cache when it first began */
     int32_t made;         /* tokens of the answer when it last began to decode */
     int32_t client, priority, turn;
-    int64_t joined, finish; /* decode steps of the replica */
-    double reserved;        /* tokens of the cache that are promised to it */
-    uint64_t order;         /* of starting */
-    uint64_t *hashes;       /* owned; NULL: none */
-    int32_t hash_count;
+    int64_t joined, finish;          /* decode steps of the replica */
+    double reserved;                 /* tokens of the cache that are promised to it */
+    uint64_t order;                  /* of starting */
+    uint64_t *hashes;                /* owned; NULL: none */
+    int32_t hash_count, held_blocks; /* of its prompt; those that the prefix cache keeps for it */
+    double left_behind,
+        left_at;  /* tokens in the cache when it was preempted; the replica's `taken` that reaches them */
     bool ready;   /* its cache arrives filled */
     bool swapped; /* its cache waits on the host */
 } ft_live;
@@ -86,6 +90,8 @@ typedef struct ft_replica {
     int64_t step;          /* decode steps so far */
     double context;        /* tokens in the caches of those that decode */
     double held;           /* tokens of prompts under way and of padding */
+    double shared;         /* tokens of them that several begin with, but for the first of these */
+    double taken;          /* tokens that were ever given room */
     double reserved;       /* of admission by reservation: promised tokens */
     double waited;         /* iterations that prompts waited for other ranks, or for more of them */
     double waiting_tokens; /* of prompts in the queue, to compute */

@@ -242,6 +242,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
         .order = e->order,
         .admission = e->admission,
         .chunked = e->chunked_prefill,
+        .prefix_at_once = e->prefix_at_once,
         .budget = large ? e->token_budget : e->token_budget_small,
         .max_sequences = large ? e->max_sequences : e->max_sequences_small,
         .wait_iterations = e->wait_iterations,
@@ -271,6 +272,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
         out->max_sequences *= (double)m->dp;
     }
     double host = m->device->pcie_gbps; /* every rank to its own host memory */
+    out->keeps_blocks = e->preemption == FT_PREEMPTION_REUSE && e->prefix_cache && out->state <= 0;
     if (e->preemption == FT_PREEMPTION_SWAP && host > 0) out->swap_ms = m->kv_bytes_per_token / (host * 1e6);
     out->wait_tokens = e->wait_share * out->budget;
     return capacity(r, m, e, out->max_sequences, &out->capacity, err);
