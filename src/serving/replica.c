@@ -61,8 +61,6 @@ bool ft__replica_take(ft_replica *r, uint32_t index)
 
 bool ft__replica_idle(const ft_replica *r) { return !r->decoder_count && !r->prompt_count; }
 
-double ft__replica_load(const ft_replica *r) { return (double)(r->decoder_count + r->prompt_count + r->queue.count); }
-
 static bool grow(void **at, size_t *room, size_t count, size_t size)
 {
     if (count < *room) return true;

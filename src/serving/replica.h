@@ -117,7 +117,6 @@ bool ft__replica_take(ft_replica *r, uint32_t index);
 bool ft__replica_idle(const ft_replica *r);
 /* One iteration, or as many equal ones as go before anything changes; none goes on beyond `until_ms`. */
 bool ft__replica_advance(ft_replica *r, double until_ms);
-double ft__replica_load(const ft_replica *r); /* requests in it */
 double ft__replica_used(const ft_replica *r); /* tokens in its cache */
 void ft__replica_free(ft_replica *r);
 #endif

@@ -11,6 +11,7 @@
 
 #include "serving/arrivals.h"
 #include "serving/prefix.h"
+#include "serving/routing_constants.h"
 
 typedef struct fleet {
     const ft_scene *s;
@@ -21,7 +22,8 @@ typedef struct fleet {
     int64_t count, prefills;
     ft_listener *listeners;
     ft_arrivals arrivals;
-    int64_t next_robin, sent, ended, goal;
+    int64_t turn_prefills, turn_others; /* whose turn it is, of engines that prefill and of the others */
+    int64_t sent, ended, goal;
     bool drained; /* an open loop has no more requests */
     ft_client_service *clients;
     size_t client_room;
@@ -129,25 +131,28 @@ static bool open_clients(fleet *f)
 
 /* -- routing ----------------------------------------------------------------------------------- */
 
-/* An engine that is ahead of the request still had what has ended since. */
+/* What waits counts several times what runs. An engine that is ahead of the request still had what has ended since.
+ * Equal ones have their turns: were it always the first, it would be given the next prompt too. */
 static int64_t route(fleet *f, const ft_live *l, double ms, int64_t from, int64_t count)
 {
-    int64_t best = from;
-    if (count == 1) return from;
-    if (f->s->routing == FT_ROUND_ROBIN) return from + f->next_robin++ % count;
+    int64_t *turn = count < f->count && from == 0 ? &f->turn_prefills : &f->turn_others, best = *turn % count;
     double least = INFINITY;
-    for (int64_t i = from; i < from + count; i++) {
-        const ft_replica *r = &f->replicas[i];
-        double load = ft__replica_load(r) + (r->now_ms > ms ? r->just_ended : 0);
+    if (count == 1) return from;
+    for (int64_t i = 0; i < count && f->s->routing != FT_ROUND_ROBIN; i++) {
+        int64_t at = (*turn + i) % count;
+        const ft_replica *r = &f->replicas[from + at];
+        double load = FT_K_ROUTING_WAITING * (double)r->queue.count + (double)(r->decoder_count + r->prompt_count) +
+                      (r->now_ms > ms ? r->just_ended : 0);
         if (f->s->routing == FT_PREFIX_AWARE && r->prefixes &&
             l->hash_count > 0) /* a known block outweighs a request */
             load -= (double)ft__prefixes_known(r->prefixes, l->hashes, l->hash_count) / f->s->hash_tokens;
         if (load < least) {
             least = load;
-            best = i;
+            best = at;
         }
     }
-    return best;
+    *turn = best + 1;
+    return from + best;
 }
 
 static bool deliver(fleet *f, ft_arrival a)

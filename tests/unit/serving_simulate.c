@@ -300,46 +300,6 @@ static void max_min_fills_the_least_share(void **state)
     ft__queue_free(&q);
 }
 
-static void replicas_share_the_load(void **state)
-{
-    (void)state;
-    static const ft_routing_kind kinds[] = {FT_ROUND_ROBIN, FT_LEAST_LOADED};
-    for (size_t k = 0; k < 2; k++) {
-        ft_policy p = usual();
-        p.max_sequences = 1;
-        ft_load l = poisson(1600, 20000, 1, 1); /* too much for one */
-        ft_outcome *o = malloc(sizeof *o);
-        ft_scene s = {.costs = &costs, .policy = &p, .replicas = 4, .routing = kinds[k]};
-        assert_int_equal(ft__simulate(&s, &l, o, NULL), FT_OK);
-        assert_true(o->requests == 20000);
-        double wait = ft__tally_mean(&o->queue);
-        if (wait > (kinds[k] == FT_LEAST_LOADED ? 0.12 : 0.25)) fail_msg("routing %zu waits %g ms", k, wait);
-        free(o);
-    }
-}
-
-/* Prompts run elsewhere: decoding is never disturbed, and the cache takes its time to travel. */
-static void split_engines_hand_over(void **state)
-{
-    (void)state;
-    ft_policy decode = usual(), prefill = usual();
-    prefill.prefill_only = true;
-    ft_load l = poisson(50, 2000, 1000, 50);
-    ft_outcome *o = malloc(sizeof *o);
-    ft_scene s = {.costs = &costs,
-                  .policy = &decode,
-                  .replicas = 1,
-                  .prefill_costs = &costs,
-                  .prefill_policy = &prefill,
-                  .prefill_replicas = 1,
-                  .transfer_ms_per_token = 0.01};
-    assert_int_equal(ft__simulate(&s, &l, o, NULL), FT_OK);
-    assert_true(o->requests == 2000 && o->answer_tokens == 100000);
-    near(ft__tally_quantile(&o->itl, 0.99), 1, 0.01, "no gap beside a prompt");
-    near(ft__tally_mean(&o->tpot), (49 + 10) / 49.0, 0.03, "ten milliseconds for a thousand tokens");
-    free(o);
-}
-
 static void too_long_for_the_cache(void **state)
 {
     (void)state;
@@ -386,8 +346,6 @@ int main(void)
         cmocka_unit_test(equal_seeds_equal_bytes),
         cmocka_unit_test(fair_queues_share_tokens),
         cmocka_unit_test(max_min_fills_the_least_share),
-        cmocka_unit_test(replicas_share_the_load),
-        cmocka_unit_test(split_engines_hand_over),
         cmocka_unit_test(too_long_for_the_cache),
         cmocka_unit_test(memory_may_run_out),
     };
