@@ -24,15 +24,17 @@ static bool beats(const ft_fleet *f, const ft_way *a, const ft_way *b)
 }
 
 /* Whether no way can do with fewer GPUs than the best, with the settings that were tried: the others that stand were
- * tried with fewer engines until the objectives broke; what was not simulated has at least one engine of each kind. Of
- * rates, which are searched for, nothing is proven. */
+ * tried with fewer engines until the objectives broke; what was not simulated has at least one engine of each kind, or
+ * missed them with as many GPUs as the best (of two kinds one division of them is tried). Of rates, which are searched
+ * for, nothing is proven. */
 static bool fewest(const ft_fleet *f)
 {
     if (f->goal != FT_FLEET_GPUS || !f->plans) return false;
     for (size_t i = 0; i < f->count; i++) {
         const ft_way *w = &f->ways[i];
         int64_t least = ft__engine_gpus(&w->layout) + (w->prefill.tp ? ft__engine_gpus(&w->prefill) : 0);
-        if (w->lost == FT_FLEET_MORE && least < f->ways[0].gpus) return false;
+        bool open = !w->as_many_fail || w->prefill.tp;
+        if (w->lost == FT_FLEET_MORE && open && least < f->ways[0].gpus) return false;
     }
     return true;
 }

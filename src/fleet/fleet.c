@@ -3,6 +3,7 @@
  * Of every layout one engine is tried first: the highest rate at which it keeps the objectives, with the engine's own
  * settings and with others, one setting after the other. As many engines as the rate needs are then simulated together,
  * behind a router, and one less as long as that is enough: engines that share a queue do better than each by itself.
+ * What would be too many by that is simulated once with as many as the best has, or as there are.
  * Engines that only prefill and engines that only decode are tried the same way, each kind first beside more of the
  * other than it needs. Every figure of a plan comes from a simulation of the whole of it. */
 #include "fleet/fleet.h"
@@ -106,22 +107,47 @@ static ft_status shrink(ft_fleet_bench *b, ft_way *w, bool prefills, double rate
     return FT_OK;
 }
 
+/* As many engines as so many GPUs hold: of those apart the ones that prefill are fewer, of which one by itself says
+ * least about many (prompts that come together wait for it). False: not one of each kind. */
+static bool cut(ft_way *w, int64_t gpus)
+{
+    int64_t each = ft__engine_gpus(&w->layout), prefills = w->prefill.tp ? ft__engine_gpus(&w->prefill) : 0;
+    if (!prefills) {
+        w->replicas = gpus / each;
+        return w->replicas > 0;
+    }
+    while (w->replicas > 1 && gpus - w->replicas * each < prefills) w->replicas--;
+    w->prefill_workers = (gpus - w->replicas * each) / prefills;
+    return w->prefill_workers > 0;
+}
+
+/* What one engine's rate puts beyond the GPUs there are, or far beyond the best, may do with fewer behind a router. */
+static ft_status with_fewer(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
+{
+    ft_way fewer = *w;
+    int64_t gpus = b->best > 0 && b->best < b->most ? b->best : b->most;
+    w->lost = w->gpus > b->most ? FT_FLEET_TOO_MANY : FT_FLEET_MORE;
+    if (!cut(&fewer, gpus)) return FT_OK;
+    FT_TRY(ft__fleet_try(b, &fewer, rate, err));
+    if (fewer.lost == FT_FLEET_STANDS)
+        *w = fewer;
+    else
+        w->as_many_fail = gpus == b->best;
+    return FT_OK;
+}
+
 static ft_status fewest(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
 {
     for (int i = 0; i <= STEPS / 2; i++) {
         w->gpus = gpus_of(w);
-        bool far = b->best > 0 && w->gpus > FT_K_FLEET_FAR_MORE * b->best;
-        if (w->gpus > b->most || far) {
-            w->lost = w->gpus > b->most ? FT_FLEET_TOO_MANY : FT_FLEET_MORE;
-            return FT_OK;
-        }
-        FT_TRY(ft__fleet_try(b, w, rate, err));
+        bool beyond = w->gpus > b->most || (b->best > 0 && w->gpus > FT_K_FLEET_FAR_MORE * b->best);
+        FT_TRY(beyond ? with_fewer(b, w, rate, err) : ft__fleet_try(b, w, rate, err));
         if (w->lost == FT_FLEET_STANDS) {
             if (w->prefill.tp) FT_TRY(shrink(b, w, true, rate, err));
             FT_TRY(shrink(b, w, false, rate, err));
             if (!b->best || w->gpus < b->best) b->best = w->gpus;
-            return FT_OK;
         }
+        if (beyond || w->lost == FT_FLEET_STANDS) return FT_OK;
         int64_t *number = w->prefill.tp && w->lost == FT_FLEET_TTFT ? &w->prefill_workers : &w->replicas;
         *number += (*number + STEPS - 1) / STEPS;
     }

@@ -24,7 +24,7 @@ typedef enum ft_fleet_lost {
     FT_FLEET_TPOT,
     FT_FLEET_E2E,
     FT_FLEET_TOO_MANY, /* it takes more GPUs than there are */
-    FT_FLEET_MORE,     /* by its rate alone it takes far more than another: it is not simulated */
+    FT_FLEET_MORE,     /* by its rate alone it takes far more than another, and with as many it does not keep them */
     FT_FLEET_LOSTS
 } ft_fleet_lost;
 extern const char *const ft__fleet_lost_words[FT_FLEET_LOSTS];
@@ -36,7 +36,8 @@ typedef struct ft_way {
     int64_t max_seqs, budget; /* 0: the engine's own */
     int64_t gpus;
     ft_fleet_lost lost;
-    double alone; /* requests per second that one engine (of them that decode) keeps */
+    bool as_many_fail; /* it was simulated with as many GPUs as the best had, and does not keep the objectives */
+    double alone;      /* requests per second that one engine (of them that decode) keeps */
     double rate, tokens_per_s, share;
     double joules_per_token; /* of answers, over all GPUs; 0: the GPU's sheet has no limit */
     ft_energy energy;        /* of one GPU, on average */
