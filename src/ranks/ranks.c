@@ -282,7 +282,7 @@ static ft_status check_micros(const ft_ranks *r, int64_t micros, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
     FT_TRY(ft__pipeline_check(p->schedule, p->pp, ft__parallel_chunks(p), micros, err));
-    if (p->expert_overlap > 0 && r->work->task == FT_TRAIN && micros < 2)
+    if (p->expert_overlap > 0 && p->ep > 1 && r->work->task == FT_TRAIN && micros < 2)
         return ft__fail_at(err, FT_E_RANGE, "parallel.expert_overlap", 0, 0,
                            "\"expert_overlap\" hides exchanges behind another micro-batch: \"global_batch\" must be "
                            "at least 2 * batch * dp = %lld",

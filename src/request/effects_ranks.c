@@ -85,7 +85,7 @@ static const char *capacity(const ft_effect_case *c)
     return skew > ft__real_of(c->said, FT_KEY_ID_EXPERT_CAPACITY) ? NULL : "no expert gets more than that";
 }
 
-/* False is what happens anyway but in a dualpipe; true is refused where there is nothing to hide. */
+/* False is what happens anyway but in a dualpipe. */
 static const char *expert_overlap(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);

@@ -93,8 +93,6 @@ static void what_cannot_be_is_said(void **state)
          "unknown schedule \"1f2b\"; did you mean \"1f1b\"?"},
         {"mixtral-8x7b", "{\"ep\": 2, \"dp\": 2, \"expert_dispatch\": \"twice\"}", FT_E_NAME,
          "parallel.expert_dispatch", "unknown expert_dispatch \"twice\"; it is one of copies, once"},
-        {"mixtral-8x7b", "{\"dp\": 2, \"expert_overlap\": true}", FT_E_RANGE, "parallel.expert_overlap",
-         "\"expert_overlap\" needs experts that are spread over ranks: \"ep\" is 1"},
         {"mixtral-8x7b", "{\"dp\": 2, \"ep\": 2, \"pp\": 2, \"expert_overlap\": true}", FT_E_RANGE,
          "parallel.expert_overlap",
          "\"expert_overlap\" in a pipeline needs the schedule \"interleaved\" with \"vpp\" 2 or more, or \"dualpipe\"; "

@@ -168,6 +168,7 @@ static const struct {
     {FT_KEY_ID_ADAPTER_DROPOUT, "0.1"},
     {FT_KEY_ID_ADAPTER_EMBEDDINGS, "true"},
     {FT_KEY_ID_ADAPTER_DORA, "true"},
+    {FT_KEY_ID_EXPERT_OVERLAP, "true"},
 };
 enum { TRIALS = sizeof trials / sizeof *trials, BASES = sizeof bases / sizeof *bases };
 
@@ -175,11 +176,10 @@ enum { TRIALS = sizeof trials / sizeof *trials, BASES = sizeof bases / sizeof *b
  * do nothing. */
 static bool not_tried(ft_key_id key)
 {
-    static const ft_key_id some[] = {FT_KEY_ID_ID,     FT_KEY_ID_TASK,         FT_KEY_ID_GPU,
-                                     FT_KEY_ID_MODEL,  FT_KEY_ID_PARALLEL,     FT_KEY_ID_CLUSTER,
-                                     FT_KEY_ID_LOADER, FT_KEY_ID_MICRO_BATCH,  FT_KEY_ID_HOST,
-                                     FT_KEY_ID_TIERS,  FT_KEY_ID_NETWORK,      FT_KEY_ID_EXPERT_OVERLAP,
-                                     FT_KEY_ID_LORA,   FT_KEY_ID_ADAPTER_RANK, FT_KEY_ID_ADAPTER_ALPHA};
+    static const ft_key_id some[] = {
+        FT_KEY_ID_ID,      FT_KEY_ID_TASK,   FT_KEY_ID_GPU,          FT_KEY_ID_MODEL,        FT_KEY_ID_PARALLEL,
+        FT_KEY_ID_CLUSTER, FT_KEY_ID_LOADER, FT_KEY_ID_MICRO_BATCH,  FT_KEY_ID_HOST,         FT_KEY_ID_TIERS,
+        FT_KEY_ID_NETWORK, FT_KEY_ID_LORA,   FT_KEY_ID_ADAPTER_RANK, FT_KEY_ID_ADAPTER_ALPHA};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++)
         if (some[i] == key) return true;
     return false;
@@ -330,6 +330,10 @@ static void reasons_are_given(void **state)
            "\"cache\" has no effect: eager kernels read it as they read a paged one");
     expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"expert_skew\":2}}",
            "\"expert_skew\" has no effect: the model has no experts");
+    expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"dp\":2,\"expert_overlap\":true}}",
+           "\"expert_overlap\" has no effect: the model has no experts");
+    expect(ft, scratch, "{" OLMOE ",\"execution\":\"fused\",\"parallel\":{\"dp\":2,\"expert_overlap\":true}}",
+           "\"expert_overlap\" has no effect: \"ep\" is 1");
     expect(ft, scratch, "{" LLAMA ",\"cluster\":{\"interconnect\":\"ib_ndr400\"}}",
            "\"interconnect\" has no effect: one GPU");
     expect(ft, scratch, "{" LLAMA ",\"cluster\":{\"oversubscription\":1}}", NULL);
