@@ -41,7 +41,8 @@ int ft__fusion_operands(const ft_node *n, ft_ref out[FT_FUSION_OPERANDS])
     return count;
 }
 
-static void ask(ft_fusion *f)
+/* What nodes read that another block made. */
+static void each_far_read(ft_fusion *f, void (*visit)(ft_fusion *f, ft_ref r, int32_t reader))
 {
     const ft_graph *g = f->g;
     for (int32_t b = 0; b < g->block_count; b++) {
@@ -51,11 +52,24 @@ static void ask(ft_fusion *f)
             if (f->part[i] == FT_GLUE) continue;
             for (int k = 0; k < n->in_count; k++) {
                 ft_ref r = f->root[n->in[k]];
-                if (f->home[r] == b) continue;
-                f->flags[r] |= FT_ASKED;
-                if (f->part[i] == FT_LIBRARY) f->flags[r] |= FT_WHOLE_COPY;
+                if (f->home[r] != b) visit(f, r, i);
             }
         }
+    }
+}
+
+static void mark_asked(ft_fusion *f, ft_ref r, int32_t reader)
+{
+    f->flags[r] |= FT_ASKED;
+    if (f->part[reader] == FT_LIBRARY) f->flags[r] |= FT_WHOLE_COPY;
+}
+
+static void ask(ft_fusion *f)
+{
+    const ft_graph *g = f->g;
+    each_far_read(f, mark_asked);
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
         if (block->carry_out != FT_NONE) f->flags[f->root[block->carry_out]] |= FT_FAR | FT_WHOLE_COPY;
         if (block->fed_by != FT_NONE) f->flags[f->root[block->fed_by]] |= FT_FAR | FT_WHOLE_COPY;
     }
@@ -133,21 +147,10 @@ static void keep_leaves(ft_fusion *f, ft_ref r)
     for (int k = 0; k < count; k++) keep_leaves(f, f->root[from[k]]);
 }
 
-static void mark_far(ft_fusion *f)
+static void mark_far(ft_fusion *f, ft_ref r, int32_t reader)
 {
-    const ft_graph *g = f->g;
-    for (int32_t b = 0; b < g->block_count; b++) {
-        const ft_block *block = &g->blocks[b];
-        for (int32_t i = block->first; i < block->first + block->count; i++) {
-            const ft_node *n = &g->nodes[i];
-            if (f->part[i] == FT_GLUE) continue;
-            for (int k = 0; k < n->in_count; k++) {
-                ft_ref r = f->root[n->in[k]];
-                if (f->home[r] == b) continue;
-                keep_leaves(f, r);
-            }
-        }
-    }
+    (void)reader;
+    keep_leaves(f, r);
 }
 
 void ft__fusion_keep(ft_fusion *f)
@@ -156,5 +159,5 @@ void ft__fusion_keep(ft_fusion *f)
     set_prices(f);
     cut(f);
     f->mark++;
-    mark_far(f);
+    each_far_read(f, mark_far);
 }

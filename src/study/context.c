@@ -163,6 +163,30 @@ void ft__scratch_free(ft_scratch *s)
     memset(s, 0, sizeof *s);
 }
 
+/* Jansson counts references inside the value. */
+static json_t *counted(const json_t *value) { return (json_t *)(uintptr_t)value; }
+
+int ft__recall(json_t *const *said, int count, const json_t *value)
+{
+    for (int i = 0; i < count; i++)
+        if (said[i] && json_equal(said[i], counted(value))) return i;
+    return -1;
+}
+
+int ft__recall_slot(json_t **said, int count, unsigned next)
+{
+    int slot = (int)(next % (unsigned)count);
+    json_decref(said[slot]);
+    said[slot] = NULL;
+    return slot;
+}
+
+void ft__recall_keep(json_t **said, int slot, const json_t *value, unsigned *next)
+{
+    said[slot] = json_incref(counted(value));
+    ++*next;
+}
+
 ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out, ft_error *err)
 {
     ft_finder *f = source;
@@ -174,15 +198,12 @@ ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out
                            json_is_array(gpu) ? "; ask about several GPUs in a request for each" : "");
 
     ft_scratch *s = f->scratch;
-    json_t *spec = (json_t *)(uintptr_t)gpu; /* Jansson counts references inside the value */
-    for (int i = 0; i < FT_REMEMBERED_DEVICES; i++)
-        if (s->spec[i] && json_equal(s->spec[i], spec)) {
-            *out = &s->device[i];
-            return FT_OK;
-        }
-    unsigned slot = s->next % FT_REMEMBERED_DEVICES;
-    json_decref(s->spec[slot]);
-    s->spec[slot] = NULL;
+    int slot = ft__recall(s->spec, FT_REMEMBERED_DEVICES, gpu);
+    if (slot >= 0) {
+        *out = &s->device[slot];
+        return FT_OK;
+    }
+    slot = ft__recall_slot(s->spec, FT_REMEMBERED_DEVICES, s->next);
     ft__text_clear(&s->warnings[slot]);
     ft_status status = name ? ft__device_open(name, &s->device[slot], &s->warnings[slot], err)
                             : ft__device_read(gpu, "gpu", &s->device[slot], &s->warnings[slot], err);
@@ -191,8 +212,7 @@ ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out
         if (err && !err->where[0]) strcpy(err->where, "gpu");
         return status;
     }
-    s->spec[slot] = json_incref(spec);
-    s->next++;
+    ft__recall_keep(s->spec, slot, gpu, &s->next);
     *out = &s->device[slot];
     return FT_OK;
 }
@@ -203,18 +223,12 @@ ft_status ft__find_host(ft_scratch *s, const json_t *host, const ft_host **out, 
     if (!name && !json_is_object(host))
         return ft__fail_at(err, FT_E_TYPE, "host", 0, 0, "\"host\" must be a name, a file or an object");
     if (name && (*out = ft__host_find(name))) return FT_OK;
-    json_t *spec = (json_t *)(uintptr_t)host; /* Jansson counts references inside the value */
-    for (int i = 0; i < FT_REMEMBERED_HOSTS; i++)
-        if (s->host_spec[i] && json_equal(s->host_spec[i], spec)) {
-            *out = &s->host[i];
-            return FT_OK;
-        }
-    unsigned slot = s->next_host % FT_REMEMBERED_HOSTS;
-    json_decref(s->host_spec[slot]);
-    s->host_spec[slot] = NULL;
-    FT_TRY(name ? ft__host_open(name, &s->host[slot], err) : ft__host_read(host, "host", &s->host[slot], err));
-    s->host_spec[slot] = json_incref(spec);
-    s->next_host++;
+    int slot = ft__recall(s->host_spec, FT_REMEMBERED_HOSTS, host);
+    if (slot < 0) {
+        slot = ft__recall_slot(s->host_spec, FT_REMEMBERED_HOSTS, s->next_host);
+        FT_TRY(name ? ft__host_open(name, &s->host[slot], err) : ft__host_read(host, "host", &s->host[slot], err));
+        ft__recall_keep(s->host_spec, slot, host, &s->next_host);
+    }
     *out = &s->host[slot];
     return FT_OK;
 }
@@ -222,20 +236,16 @@ ft_status ft__find_host(ft_scratch *s, const json_t *host, const ft_host **out, 
 ft_status ft__find_stack(void *source, const json_t *stack, const ft_stack **out, ft_error *err)
 {
     ft_scratch *s = ((ft_finder *)source)->scratch;
-    json_t *key = (json_t *)(uintptr_t)stack; /* Jansson counts references inside the value */
     const char *name = json_string_value(stack);
     if (name && !ft__is_path(name)) return ft__stack_find(name, out, err);
-    for (int i = 0; i < FT_REMEMBERED_STACKS; i++)
-        if (s->stack[i] && json_equal(s->stack[i], key)) {
-            *out = &s->own_stack[i];
-            return FT_OK;
-        }
-    unsigned slot = s->next_stack % FT_REMEMBERED_STACKS;
-    json_decref(s->stack[slot]);
-    s->stack[slot] = NULL;
+    int slot = ft__recall(s->stack, FT_REMEMBERED_STACKS, stack);
+    if (slot >= 0) {
+        *out = &s->own_stack[slot];
+        return FT_OK;
+    }
+    slot = ft__recall_slot(s->stack, FT_REMEMBERED_STACKS, s->next_stack);
     FT_TRY(ft__stack_read(stack, "stack", &s->own_stack[slot], out, err));
-    s->stack[slot] = json_incref(key);
-    s->next_stack++;
+    ft__recall_keep(s->stack, slot, stack, &s->next_stack);
     return FT_OK;
 }
 

@@ -36,9 +36,7 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
             *out = s->arch[i];
             return FT_OK;
         }
-    unsigned slot = s->next_model % FT_REMEMBERED_MODELS;
-    json_decref(s->model[slot]);
-    s->model[slot] = NULL;
+    int slot = ft__recall_slot(s->model, FT_REMEMBERED_MODELS, s->next_model);
     if (!s->arch[slot] && !(s->arch[slot] = calloc(1, sizeof *s->arch[slot]))) return ft__no_memory(err);
     ft__arch_release(s->arch[slot]);
     memset(s->arch[slot], 0, sizeof *s->arch[slot]);
@@ -48,9 +46,8 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
         if (err && !err->where[0]) strcpy(err->where, "model");
         return status;
     }
-    s->model[slot] = json_incref(key);
+    ft__recall_keep(s->model, slot, model, &s->next_model);
     strcpy(s->read_as[slot], as);
-    s->next_model++;
     *out = s->arch[slot];
     return FT_OK;
 }
