@@ -30,7 +30,7 @@ typedef enum ft_adapter_form {
     FT_ADAPTER_OF_STACK,
     FT_ADAPTER_FP32,    /* weights and products in fp32: x is raised, the sum goes back to the layer's format */
     FT_ADAPTER_MODEL,   /* the layer's format, no casts */
-    FT_ADAPTER_AUTOCAST /* weights and dropout in fp32, products in the layer's format */
+    FT_ADAPTER_AUTOCAST /* weights, and dropout unless inputs stay narrow, in fp32, products in the layer's format */
 } ft_adapter_form;
 
 typedef struct ft_adapters {
@@ -40,6 +40,8 @@ typedef struct ft_adapters {
     bool dropout_said;      /* otherwise the stack's */
     bool scaled_in_product; /* alpha / rank is the second product's factor, not a kernel of its own */
     bool magnitude;         /* DoRA: a trained length for every row of the weight */
+    bool narrow_inputs;     /* under autocast x stays as it came, beside packed weights */
+    bool copies_base;       /* what the layer makes is copied before the adapter's is added */
     bool embeddings;        /* embeddings and head are trained too */
 } ft_adapters;
 

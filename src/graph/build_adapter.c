@@ -201,9 +201,11 @@ static ft_ref with_adapter(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t ou
     ft_ref down = trained(b, "lora_A.weight", b->lora_rank, in, kept);
     ft_ref up = trained(b, "lora_B.weight", out, b->lora_rank, kept);
     ft_ref magnitude = how->magnitude ? trained(b, "lora_magnitude", 1, out, kept) : FT_NONE;
-    if (!b->autocast && !model) x = ft__cast(b, at, x, FT_FP32); /* to the weights' format; autocast lowers it again */
+    if (!b->autocast && !model && !(cast && how->narrow_inputs))
+        x = ft__cast(b, at, x, FT_FP32); /* as its weights are */
     x = ft__dropout(b, at, x, how->dropout);
     if (model && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math); /* recipes of 8 bits leave small ones alone */
+    if (how->copies_base) y = ft__copy(b, at, y, ft__tensor_of(b, y)->rows, out);
     ft_ref a = down, c = up;
     if (cast) {
         x = ft__cast(b, at, x, low);

@@ -28,11 +28,14 @@ ft_adapters ft__adapters_of(const ft_workload *w)
                                        [FT_LORA_TARGETS_QV] = FT_TARGET_Q | FT_TARGET_V};
     const ft_stack *s = ft__stack(w);
     ft_adapters a = w->lora;
-    const bool lowered = s->lowers_packed && w->weight_bits > 0 && w->weight_bits < 16;
+    const bool packed = w->weight_bits > 0 && w->weight_bits < 16, lowered = s->lowers_packed && packed;
     if (a.form == FT_ADAPTER_OF_STACK) a.form = lowered ? FT_ADAPTER_MODEL : forms[s->lora_dtype];
     if (!a.targets) a.targets = targets[s->lora_targets];
-    if (!a.dropout_said) a.dropout = s->lora_dropout;
+    if (!a.dropout_said)
+        a.dropout = packed && s->packed_dropout > s->lora_dropout ? s->packed_dropout : s->lora_dropout;
     a.scaled_in_product = s->lora_scale_in_product;
+    a.narrow_inputs = packed && !(w->unpack_openly && s->raises_unpacked);
+    a.copies_base = packed && w->weight_bits < 8 && !w->unpack_openly && s->copies_packed;
     return a;
 }
 

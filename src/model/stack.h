@@ -75,6 +75,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")         \
     X(prepares_kbit, "beside 4-bit weights all others are fp32, and what layers pass on flows in it")              \
     X(lowers_packed, "beside weights of fewer than 16 bits adapters are in the model's format")                    \
+    X(raises_unpacked, "adapters under autocast raise inputs to fp32 beside weights unpacked by plain operators")  \
+    X(copies_packed, "beside 4-bit weights what a product makes is copied before its adapter's is added")          \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
     X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
     X(host_in_turn, "states on the host: fp32 travels, a pass of its own scales it, weights return afterwards")    \
@@ -115,6 +117,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(update_elements, 0, 1e12, "zero 3: elements that an update takes at a time; 0: all")                        \
     X(bucket_buffers, 0, 2, "buffers of a whole bucket beside the gradients, from zero 1 on, on one GPU too")     \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
+    X(packed_dropout, 0, 1, "the same beside weights of fewer than 16 bits, unless lora_dropout is larger")       \
     X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \

@@ -14,7 +14,7 @@
       "the stack's: `fp32` (weights and products), `bf16`, `fp16` (the model's format), `autocast` (fp32 weights, "    \
       "products in the model's format: peft under the Trainer's `bf16`)")                                              \
     FLAG(ADAPTER_DROPOUT, "dropout", REAL, 0, 0.99, NO_WORDS, DEPENDS, "lora-dropout", 0, "X", TRAIN | PLANS | CHOOSE, \
-      "of what an adapter reads [the stack's]", "the stack's, mostly 0: of what an adapter reads")                     \
+      "of what an adapter reads [the stack's]", "the stack's, mostly 0, beside 4 bits 0.05: of what an adapter reads") \
     PLAIN(ADAPTER_ALPHA, "alpha", REAL, 0, 1e9, NO_WORDS, DEPENDS,                                                     \
       "a factor of the result, read for completeness: it changes no time and no byte")                                \
     FLAG(ADAPTER_EMBEDDINGS, "train_embeddings", SWITCH, 0, 0, NO_WORDS, 0, "lora-embeddings", 0, NULL,                \

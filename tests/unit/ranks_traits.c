@@ -62,6 +62,9 @@ static const turn turns[] = {
     {"loss_tokens", "pytorch", "128", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"loss_rows", "pytorch", "128", "gpt2", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"loss_rows", "pytorch", "256", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
+    {"raises_unpacked", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
+    {"packed_dropout", "pytorch", "0", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"copies_packed", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lowers_packed", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"packed_inputs", "litgpt", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
@@ -121,6 +124,7 @@ static double figure_of(const turn *t, bool turned)
     if (!strcmp(t->trait, "prepares_kbit") || strstr(t->trait, "pack")) {
         r.work.lora_rank = 16;
         r.work.weight_bits = 4;
+        r.work.unpack_openly = !strcmp(t->trait, "raises_unpacked");
         r.work.autocast = ft__kbit_prepared(&r.work, &own);
     }
     r.work.accumulate = t->micros;
