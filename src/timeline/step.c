@@ -202,17 +202,23 @@ static bool masked_for_all_we_know(const ft_graph *g, const ft_workload *work)
     return false;
 }
 
+/* Of fused kernels that name no stack NVIDIA's recipes are forecast; what ran is not known. */
+static bool software_unsaid(const ft_workload *work)
+{
+    return !work->stack && work->task == FT_TRAIN && ft__stack(work) == ft__default_stacks[FT_STACK_FOR_FUSED];
+}
+
 /* What errors of the kernels and of the host do to the step: walk again with each of them at its ends, and with both
  * half-way there (in variance): a step that host and GPU take equally long for gets no faster by one of them alone. */
 static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, double beside,
-                        double sooner, double host_spread, ft_step *out)
+                        double sooner, double later, double host_spread, ft_step *out)
 {
     double below, above, busy = fmax(out->busy_ms, 1e-9), level = ft__interval_level(quantile);
     spread_sum(errors, &below, &above);
     double faster = ft__interval_below(hypot(below / busy, hypot(beside, sooner) * level));
     pace.gpu_scale = 1 - faster;
     below = out->step_ms - ft__stream_walk(g, &pace).total;
-    pace.gpu_scale = 1 + hypot(above / busy, beside * level);
+    pace.gpu_scale = 1 + hypot(above / busy, hypot(beside, later) * level);
     above = ft__stream_walk(g, &pace).total - out->step_ms;
     pace.gpu_scale = 1;
     if (out->host_ms > 0) {
@@ -280,10 +286,14 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     out->idle_ms = fmax(walked.total - walked.running, 0);
     bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
     const double kernels = compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL;
-    const double masks = masked_for_all_we_know(g, &work) ? FT_K_INTERVAL_IN_MASKS : 0;
+    const bool unsaid = software_unsaid(&work);
+    const double later = unsaid ? FT_K_INTERVAL_SOFTWARE_LATER : 0;
+    const double sooner = masked_for_all_we_know(g, &work) ? FT_K_INTERVAL_IN_MASKS
+                          : unsaid                         ? FT_K_INTERVAL_SOFTWARE_SOONER
+                                                           : 0;
     const double hosts = ft__host_interval(&t.host); /* and what a model's own Python takes, where nobody timed it */
-    interval_of(g, pace, &errors, quantile, kernels, masks, g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts,
-                out);
+    interval_of(g, pace, &errors, quantile, kernels, sooner, later,
+                g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts, out);
     regime_of(out);
     rates_of(&work, device, out);
     return ft__step_memory_memoized(g, &work, device, memo, &out->memory, err);
