@@ -127,7 +127,7 @@ void ft__graph_recount(ft_graph *g)
         double all = ft__tensor_numel(t) * (double)t->copies;
         if (t->role == FT_BUFFER) g->buffer_bytes += all * t->element_bytes;
         if (t->role != FT_PARAMETER) continue;
-        g->parameters += all;
+        g->parameters += all * (1 - t->idle);
         g->parameter_bytes += all * t->element_bytes;
         g->parameter_tensors += t->copies;
         if (!t->trained) continue;

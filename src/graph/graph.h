@@ -48,6 +48,7 @@ typedef struct ft_tensor {
     const char *name;      /* parameters: "layers.mlp.down_proj.weight"; otherwise "". For reports */
     ft_expert_part expert; /* all experts' of a layer */
     int64_t copies;        /* parameters of a repeated block: one per iteration; otherwise 1 */
+    double idle;           /* parameters: share of its elements that no checkpoint holds (experts that do nothing) */
     int64_t turns;         /* steps of a loop make it part by part, and each lets go of its own; 0, 1: it is whole */
 } ft_tensor;
 
@@ -188,8 +189,9 @@ typedef struct ft_graph {
     ft_at *sites; /* of its own, beside the builders': a table by name */
     uint32_t site_count, site_room;
     int32_t tensor_count, tensor_room, node_count, node_room, block_count, block_room;
-    ft_dtype dtype;    /* of the mathematics */
-    double parameters; /* elements, every copy counted; tied weights once */
+    ft_dtype dtype; /* of the mathematics */
+    double
+        parameters; /* elements, every copy counted; tied weights once, idle ones not: memory has those all the same */
     double trained_parameters;
     double parameter_bytes;
     int64_t parameter_tensors, trained_tensors;

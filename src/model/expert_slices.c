@@ -18,6 +18,11 @@ static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out, int64_t held
     int64_t in = ft__tensor_of(b, x)->cols;
     double all = (double)held * (double)out * (double)in * (double)b->repeat;
     ft_ref weight = ft__experts_weight(b, held * out, in);
+    if (held > a->experts && b->status == FT_OK) { /* nothing is ever loaded into those */
+        double idle = 1 - (double)a->experts / (double)held;
+        b->g->tensors[weight].idle = idle;
+        b->g->parameters -= all * idle;
+    }
     b->g->active_parameters -= all * (1 - (double)a->topk / (double)held);
     return ft__linear_with(b, at, x, ft__each_step(b, weight, a->experts), out, FT_NONE, FT_CUT_COLUMNS);
 }

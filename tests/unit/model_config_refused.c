@@ -76,6 +76,11 @@ static void mixtures_say_where_their_experts_are(void **state)
     assert_true(a.rotary_dim == 64 && a.qk_norm == FT_QK_NORM_HEAD && a.shared_ffn == 2816 && a.first_dense == 1);
     refuses("{\"model_type\":\"glm4_moe\",\"head_dim\":128,\"n_shared_experts\":1000000000}", FT_E_RANGE,
             "model.n_shared_experts", "too many");
+    a = read_text("{\"model_type\":\"bailing_moe\",\"use_qkv_bias\":true,\"num_shared_experts\":2,"
+                  "\"moe_shared_expert_intermediate_size\":768}");
+    assert_true(a.shared_ffn == 1536 && a.qkv_bias && a.key_bias && !a.out_bias);
+    a = read_text("{\"model_type\":\"bailing_moe\",\"num_shared_experts\":2,\"moe_intermediate_size\":512}");
+    assert_true(a.shared_ffn == 1024 && !a.qkv_bias);
     a = read_text("{\"model_type\":\"ernie4_5_moe\",\"moe_layer_start_index\":3,\"moe_k\":8}");
     assert_true(a.first_dense == 3 && a.moe_every == 1 && a.topk == 8 && a.shared_ffn == 3072);
     a = read_text("{\"model_type\":\"ernie4_5_moe\",\"moe_layer_interval\":2,\"moe_layer_end_index\":27}");

@@ -14,6 +14,7 @@
     X(qwen3_moe)       \
     X(deepseek)        \
     X(ernie_moe)       \
+    X(shared_each)     \
     X(hunyuan_moe)     \
     X(llama4)          \
     X(t5)              \

@@ -56,6 +56,18 @@ ft_status ft__finish_deepseek(const ft_reading *r, ft_arch *a)
     return share(r, "n_shared_experts", a);
 }
 
+/* Where the config gives a shared expert's own width, there are so many of it side by side (bailing_moe). */
+ft_status ft__finish_shared_each(const ft_reading *r, ft_arch *a)
+{
+    if (a->shared_experts < 1) a->shared_ffn = 0;
+    if (a->shared_experts < 2 || !a->shared_ffn) return FT_OK;
+    if (a->shared_ffn > ((int64_t)1 << 31) / a->shared_experts)
+        return ft__config_fail(r, FT_E_RANGE, "num_shared_experts", "%" PRId64 " shared experts are too many",
+                               a->shared_experts);
+    a->shared_ffn *= a->shared_experts;
+    return FT_OK;
+}
+
 /* Experts stand in every so many layers from one to another. */
 ft_status ft__finish_ernie_moe(const ft_reading *r, ft_arch *a)
 {
