@@ -352,7 +352,6 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
     *a = *r->type->preset;
     a->model_type = found->name;
     a->nearest = found->relative;
-    FT_TRY(ft__config_shapes(r));
     if (o->has_outer) FT_TRY(ft__architecture_outer(&o->outer, o->usual, r, a));
     FT_TRY(ft__config_keys(r, r->type->keys, a));
     FT_TRY(ft__architecture_when(&o->own, r, a));
@@ -371,6 +370,7 @@ static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a
         return ft__config_fail(r, FT_E_UNSUPPORTED, "model_type",
                                "\"%s\" looks at what a tower made: the config of the whole model is expected",
                                a->model_type);
+    FT_TRY(ft__config_shapes(r)); /* last: the type's own readers say more of what they expect */
     return ft__config_quantized(r, a);
 }
 
