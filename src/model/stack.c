@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/software.h"
 #include "base/text.h"
 
 enum { MOST_STACKS = 64 };
@@ -63,7 +64,7 @@ ft_status ft__stack_find(const char *name, const ft_stack **out, ft_error *err)
             strcat(listed, names[i]);
         }
     }
-    const char *nearest = ft__nearest(name, names, count);
+    const char *nearest = ft__nearest_software(name, names, count);
     int shown = (int)ft__utf8_cut(name, 60);
     if (nearest)
         return ft__fail_at(err, FT_E_NAME, "stack", 0, 0, "unknown stack \"%.*s\"; did you mean \"%s\"?", shown, name,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/software.h"
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
@@ -50,7 +51,7 @@ ft_status ft__request_word_said(const char *word, const char *where, const char 
     char list[320] = "";
     for (size_t i = 0, at = 0; i < count && at < sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", words[i]);
-    const char *nearest = ft__nearest(word, words, count);
+    const char *nearest = ft__nearest_software(word, words, count);
     if (nearest)
         return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; did you mean \"%s\"?", key, word,
                            nearest);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/software.h"
 #include "base/text.h"
 
 ft_status ft__framework_find(const char *name, const ft_framework **out, ft_error *err)
@@ -17,7 +18,7 @@ ft_status ft__framework_find(const char *name, const ft_framework **out, ft_erro
             return FT_OK;
         }
     }
-    const char *near = ft__nearest(name, known, count);
+    const char *near = ft__nearest_software(name, known, count);
     ft_text all = {0};
     for (size_t i = 0; i < count; i++) ft__text_addf(&all, "%s%s", i ? ", " : "", known[i]);
     ft_status status = near ? ft__fail_at(err, FT_E_NAME, "framework", 0, 0,

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/software.h"
 #include "base/text.h"
 #include "device/spec.h"
 
@@ -44,7 +45,7 @@ static ft_status find(const char *name, const char *where, const ft_serving_engi
         size_t length = strlen(listed);
         snprintf(listed + length, sizeof listed - length, "%s%s", i ? ", " : "", names[i]);
     }
-    const char *nearest = ft__nearest(name, names, count);
+    const char *nearest = ft__nearest_software(name, names, count);
     int shown = (int)ft__utf8_cut(name, 60);
     if (nearest)
         return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown engine \"%.*s\"; did you mean \"%s\"?", shown, name,

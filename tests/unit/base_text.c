@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "base/software.h"
 #include "base/text.h"
 #include "failing_alloc.h"
 
@@ -206,6 +207,42 @@ static void the_nearest_name_is_what_was_meant(void **state)
     assert_null(ft__nearest("macro-cash", models, count));
 }
 
+static void software_has_other_names(void **state)
+{
+    (void)state;
+    static const char *const engines[] = {"sglang", "trtllm", "trtllm-0.14", "vllm", "vllm-0.11"};
+    static const char *const stacks[] = {"deepspeed", "fsdp",    "hf_trainer", "megatron",
+                                         "nemo",      "pytorch", "torchtitan"};
+    static const char *const frameworks[] = {"ddp", "deepspeed", "fsdp", "megatron", "nemo", "torchtitan"};
+    static const struct {
+        const char *typed, *engine, *stack, *framework;
+    } cases[] = {
+        {"tensorrt_llm", "trtllm", NULL, NULL},
+        {"TensorRT-LLM", "trtllm", NULL, NULL},
+        {"TRT-LLM", "trtllm", NULL, NULL},
+        {"tensorrt-llm 1.0", "trtllm", NULL, NULL},
+        {"vllm-v1", "vllm", NULL, NULL},
+        {"sgl", "sglang", NULL, NULL},
+        {"SGLang", "sglang", NULL, NULL},
+        {"huggingface", NULL, "hf_trainer", "fsdp"},
+        {"Megatron-LM", NULL, "megatron", "megatron"},
+        {"mcore", NULL, "megatron", "megatron"},
+        {"titan", NULL, "torchtitan", "torchtitan"},
+        {"torch", NULL, "pytorch", "ddp"},
+        {"llama_factory", NULL, "hf_trainer", NULL},
+        {"lmdeploy", NULL, NULL, NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *found[] = {ft__nearest_software(cases[i].typed, engines, 5),
+                               ft__nearest_software(cases[i].typed, stacks, 7),
+                               ft__nearest_software(cases[i].typed, frameworks, 6)};
+        const char *wanted[] = {cases[i].engine, cases[i].stack, cases[i].framework};
+        for (int k = 0; k < 3; k++)
+            if (strcmp(found[k] ? found[k] : "", wanted[k] ? wanted[k] : "") != 0)
+                fail_msg("%s: %s", cases[i].typed, found[k] ? found[k] : "(none)");
+    }
+}
+
 static void edits_are_counted(void **state)
 {
     (void)state;
@@ -280,6 +317,7 @@ int main(void)
         cmocka_unit_test(any_bytes_give_json_that_jansson_reads),
         cmocka_unit_test(characters_are_measured_and_never_cut),
         cmocka_unit_test(the_nearest_name_is_what_was_meant),
+        cmocka_unit_test(software_has_other_names),
         cmocka_unit_test(edits_are_counted),
         cmocka_unit_test(what_is_far_from_all_is_not_guessed_at),
         cmocka_unit_test(any_allocation_may_fail),

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/software.h"
 #include "request/keys.h"
 
 static const char *text_of(const ft_fleet *f, const char *key)
@@ -190,12 +191,13 @@ ft_status ft__engine_launch_check(const ft_plan_request *r, ft_error *err)
             names[k] = writers[k].name;
             known = known || !strcmp(names[k], r->emit[i]);
         }
-        const char *near = ft__nearest(r->emit[i], names, WRITERS);
+        const char *near = ft__nearest_software(r->emit[i], names, WRITERS);
         if (!known)
             return ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
                                "nothing that serves is emitted as \"%.40s\"; there are vllm, sglang and trtllm%s%s%s",
                                r->emit[i], near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-        if (strcmp(r->emit[i], engine ? engine : "vllm") != 0 && (!engine || ft__nearest(engine, names, WRITERS)))
+        if (strcmp(r->emit[i], engine ? engine : "vllm") != 0 &&
+            (!engine || ft__nearest_software(engine, names, WRITERS)))
             return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
                                "\"%s\" starts no plan of \"%.40s\": \"engine\" says whose", r->emit[i],
                                engine ? engine : "vllm");

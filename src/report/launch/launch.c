@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/software.h"
 #include "report/launch/megatron.h"
 
 const ft_launcher ft__launchers[] = {
@@ -42,7 +43,7 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
                            own ? "its own is" : "torchrun, srun and mpirun do", own ? (int)strlen(f->files) - 1 : 0,
                            f->files);
     }
-    const char *near = ft__nearest(name, names, ft__launcher_count);
+    const char *near = ft__nearest_software(name, names, ft__launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
                               name, near)
                 : ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
