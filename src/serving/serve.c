@@ -24,6 +24,12 @@ static double span_ms(const ft_outcome *o) { return fmax(o->last_ms - o->first_m
 
 double ft__serving_requests_per_s(const ft_serving *s) { return s->out->requests / span_ms(s->out) * 1e3; }
 
+double ft__serving_frontend_ms(const ft_serving *s)
+{
+    double prompt = s->out->requests > 0 ? s->out->prompt_tokens / s->out->requests : 0;
+    return s->scene.request_ms + s->scene.prompt_token_ms * prompt;
+}
+
 double ft__serving_usd_per_million(const ft_serving *s)
 {
     double rate = ft__serving_tokens_per_s_per_gpu(s);

@@ -82,5 +82,6 @@ double ft__serving_joules_per_token(const ft_serving *s);
 double ft__serving_usd_per_million(const ft_serving *s);
 /* Requests per second that ended, tokens of answers per second and GPU. */
 double ft__serving_requests_per_s(const ft_serving *s);
+double ft__serving_frontend_ms(const ft_serving *s); /* of a request of mean length, before it is in the queue */
 double ft__serving_tokens_per_s_per_gpu(const ft_serving *s);
 #endif

@@ -269,6 +269,27 @@ static void running_out_of_memory_is_an_answer(void **state)
     assert_true(failing_alloc_sweep(attempt, request) > 10);
 }
 
+/* One client, one prompt: what serve says is what infer says of the engine, after the front end. */
+static void infer_and_serve_agree(void **state)
+{
+    (void)state;
+    static const char *engines[] = {"vllm", "sglang", "trtllm"};
+    for (size_t i = 0; i < 3; i++) {
+        char keys[256];
+        snprintf(keys, sizeof keys, ",\"engine\":\"%s\",\"isl\":2048,\"osl\":64,\"concurrency\":1,\"prompts\":0",
+                 engines[i]);
+        double ttft = figure(keys, "ttft_ms") - figure(keys, "frontend_ms"), tpot = figure(keys, "tpot_ms");
+        snprintf(keys, sizeof keys,
+                 "\"task\":\"infer\",\"model\":\"llama-3.1-8b\",\"gpu\":\"h100_sxm\",\"engine\":\"%s\",\"batch\":[1],"
+                 "\"seq\":[2048]",
+                 engines[i]);
+        double prefill = of_list(keys, "prefill", "ttft_ms"), decode = of_list(keys, "decode", "tpot_ms");
+        if (ttft < 0.98 * prefill || ttft > 1.02 * prefill)
+            fail_msg("%s: TTFT %g, %g of infer", engines[i], ttft, prefill);
+        if (tpot < 0.98 * decode || tpot > 1.03 * decode) fail_msg("%s: TPOT %g, %g", engines[i], tpot, decode);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +305,7 @@ int main(void)
         cmocka_unit_test(the_highest_rate_is_found),
         cmocka_unit_test(advice_is_what_the_request_would_be),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
+        cmocka_unit_test(infer_and_serve_agree),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

@@ -56,6 +56,7 @@ class Serve(Answer):
     e2e_ms_p95: float | None = None
     e2e_ms_p99: float | None = None
     queue_ms: float | None = None
+    frontend_ms: float | None = None
     requests: float = 0
     seconds: float = 0
     requests_per_s: float = 0

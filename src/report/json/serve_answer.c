@@ -34,6 +34,7 @@ static void add_times(ft_text *out, const ft_serving *s)
     if (!s->stable) return;
     add_time(out, "e2e", &o->e2e, &s->e2e);
     ft__answer_figure(out, "queue_ms", ft__tally_mean(&o->queue));
+    ft__answer_figure(out, "frontend_ms", ft__serving_frontend_ms(s));
 }
 
 static void add_objectives(ft_text *out, const ft_serving *s)

@@ -201,7 +201,7 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_infer *r)
     cache_lines(out, style, v, r);
     bool printed = true;
     if (r->generates) {
-        heading(out, style, "prefill", "time to first token (TTFT), ms");
+        heading(out, style, "prefill", "time to first token (TTFT) of the model alone, ms");
         printed = grid(out, style, r, r->prefill, false, false);
         heading(out, style, "decode", "time per output token (TPOT), ms");
         printed = printed && grid(out, style, r, r->decode, false, r->kv_bytes_per_token > 0);

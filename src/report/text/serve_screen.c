@@ -201,7 +201,9 @@ static void engine_lines(ft_text *out, const ft_style *style, const ft_serving *
     ft__add_figure(&a, o->running_ms / busy, 3);
     ft__text_addf(&b, "sequences at once, %.0f at most; they waited ", o->running_max);
     ft__add_figure(&b, ft__tally_mean(&o->queue), 3);
-    ft__text_add(&b, " ms");
+    ft__text_add(&b, " ms, after ");
+    ft__add_figure(&b, ft__serving_frontend_ms(s), 3);
+    ft__text_add(&b, " in the front end");
     line(out, style, "running", &a, &b);
     ft__add_percent(&a, o->peak_tokens / s->policy.capacity);
     ft__text_addf(&b, "of %.0f tokens at most", s->policy.capacity);

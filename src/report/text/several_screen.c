@@ -138,7 +138,8 @@ bool ft__screen_infers(ft_text *out, const ft_style *style, const char *title, c
     bool printed = holds(out, style, cases, devices, count);
     for (across a = {cases, devices, 0, 0}; a.first < count && printed; a.first = a.end) {
         a.end = fitting(style, devices, a.first, count);
-        heading(out, style, generates ? "prefill" : "forward", generates ? "time to first token (TTFT), ms" : "ms");
+        heading(out, style, generates ? "prefill" : "forward",
+                generates ? "time to first token (TTFT) of the model alone, ms" : "ms");
         printed = grid(out, style, &a, TTFT);
         if (!generates) continue;
         heading(out, style, "decode", "time per output token (TPOT), ms");
