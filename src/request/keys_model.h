@@ -40,7 +40,7 @@
       "`bf16`, `fp16`, `fp32` (TF32 off), `tf32`, `fp8`, `int8`, `fp4`, `fp64`; `amp_bf16`, `amp_fp16`: fp32 "         \
       "weights, low-precision arithmetic")                                                                             \
     FLAG(WEIGHTS_DTYPE, "weights_dtype", WORD, 0, 0, WORDS(stored), DEPENDS, "weights-dtype", 0, NULL,                 \
-      TRAIN | INFER | LARGEST | SERVE, "weights stored in another format: quantised inference, QLoRA",                 \
+      STEPS | INFER | LARGEST | SERVE, "weights stored in another format: quantised inference, QLoRA",                 \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`, `mxfp4`: how weights are stored; the dtype's when "\
       "left out, for serving the bits of the config's `quantization_config`. `fp32` beside 16-bit arithmetic is "      \
       "`amp_*`; fewer than 16 bits are trained beside `lora_rank` alone")                                              \

@@ -15,7 +15,12 @@ typedef struct ft_offload_rule {
 } ft_offload_rule;
 
 /* Of which models it is asked for where nobody names a framework. */
-typedef enum ft_usual_for { FT_USUAL_FOR_NONE, FT_USUAL_FOR_LANGUAGE_MODELS, FT_USUAL_FOR_OTHERS } ft_usual_for;
+typedef enum ft_usual_for {
+    FT_USUAL_FOR_NONE,
+    FT_USUAL_FOR_LANGUAGE_MODELS,
+    FT_USUAL_FOR_OTHERS,
+    FT_USUAL_FOR_PACKED_WEIGHTS /* adapters beside weights of few bits: QLoRA */
+} ft_usual_for;
 
 typedef struct ft_framework {
     const char *name, *title;
@@ -35,6 +40,7 @@ typedef struct ft_framework {
     unsigned cp_kinds;              /* bits of ft_context_kind: how context ranks can exchange, beyond its own way */
     bool folds_experts;             /* experts may be whole beside tensor ranks */
     bool only_data;                 /* data ranks alone */
+    bool packed_weights;            /* adapters beside weights of few bits */
     ft_usual_for usual_for;
     const ft_offload_rule *offload;
     size_t offload_count;

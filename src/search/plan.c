@@ -193,6 +193,7 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
     s->own_stack = named;
     s->own_execution = runs;
     FT_TRY(ft__model_request_of(ft, scratch, base, &s->request, err));
+    FT_TRY(ft__framework_holds(s->framework, &s->request, err));
     FT_TRY(ft__cluster_read(s->request.cluster, s->request.device, r->gpus, &s->cluster, err));
     s->quantile = s->request.quantile > 0 ? s->request.quantile : ft__context_quantile(ft);
     s->model = ft__ranks_model(s->request.arch, &s->request.work);

@@ -150,6 +150,8 @@ ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const j
                               ft_error *err);
 /* FT_E_RANGE: the request names the stack of another framework, whose layouts are not this one's. */
 ft_status ft__framework_agrees(const ft_framework *f, const json_t *base, ft_error *err);
+/* FT_E_RANGE where weights are of fewer bits than it trains beside adapters. */
+ft_status ft__framework_holds(const ft_framework *f, const ft_model_request *r, ft_error *err);
 /* The best plan and nothing beside it. */
 ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,
                         ft_error *err);

@@ -1,9 +1,12 @@
 /* usual.c: whose layouts are searched where nobody says.
  *
  * A stack that is named is some framework's own. Otherwise models whose products are marked for tensor ranks (decoders,
- * BERT) are trained by one framework, and what is left, pictures above all, by another: data/frameworks says which. */
+ * BERT) are trained by one framework, adapters beside weights of few bits by another, which has them, and what is left,
+ * pictures above all, by a third: data/frameworks says which. */
+#include <limits.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "request/keys.h"
 #include "search/plan.h"
 
@@ -35,6 +38,26 @@ ft_status ft__framework_agrees(const ft_framework *f, const json_t *base, ft_err
                        other->name, f->name);
 }
 
+static bool packed(const ft_model_request *r)
+{
+    return r->work.task == FT_TRAIN && r->work.weight_bits > 0 && r->work.weight_bits < CHAR_BIT;
+}
+
+/* Weights of few bits are some frameworks' alone. */
+ft_status ft__framework_holds(const ft_framework *f, const ft_model_request *r, ft_error *err)
+{
+    ft_text all = {0};
+    if (f->packed_weights || !packed(r)) return FT_OK;
+    for (size_t i = 0; i < ft__framework_count; i++)
+        if (ft__frameworks[i].packed_weights)
+            ft__text_addf(&all, "%s%s", all.length ? ", " : "", ft__frameworks[i].name);
+    ft_status status = ft__fail_at(err, FT_E_RANGE, "framework", 0, 0,
+                                   "\"%s\" trains no adapters beside weights of %g bits; %s do", f->name,
+                                   r->work.weight_bits, all.at ? all.at : "");
+    ft__text_free(&all);
+    return status;
+}
+
 ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const json_t *base, const ft_framework **out,
                               ft_error *err)
 {
@@ -44,6 +67,8 @@ ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const j
     if (*out) return FT_OK;
     FT_TRY(ft__model_request_of(ft, scratch, base, &read, err));
     bool language = ft__ranks_model(read.arch, &read.work).cuttable;
-    *out = usual_for(language ? FT_USUAL_FOR_LANGUAGE_MODELS : FT_USUAL_FOR_OTHERS);
+    *out = usual_for(packed(&read) ? FT_USUAL_FOR_PACKED_WEIGHTS
+                     : language    ? FT_USUAL_FOR_LANGUAGE_MODELS
+                                   : FT_USUAL_FOR_OTHERS);
     return FT_OK;
 }
