@@ -11,6 +11,7 @@
 typedef struct ft_may {
     unsigned zero, recompute;
     bool only_data;
+    bool more_gpus; /* and nothing else: what as many have was looked at already */
 } ft_may;
 
 typedef struct ft_ranks {

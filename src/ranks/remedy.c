@@ -197,8 +197,8 @@ static ft_status search(const ft_ranks *r, const ft_stage *of, ft_arena *trials,
 {
     ft_parallel p;
     ft_workload w;
-    bool found = false;
-    for (size_t i = 0; i < sizeof changes / sizeof *changes && !found && r->work->task == FT_TRAIN; i++)
+    bool found = false, as_many = r->work->task == FT_TRAIN && !(r->may && r->may->more_gpus);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes && !found && as_many; i++)
         if (apply(&changes[i], r, &p, &w)) FT_TRY(fits(r, of, &p, &w, trials, &found, err));
     for (int64_t times = 2; times <= MOST_TIMES && !found; times *= 2)
         for (size_t i = 0; i < sizeof growths / sizeof *growths && !found; i++)

@@ -55,6 +55,13 @@ static ft_candidate *nearest(ft_search *s, double limit, double most, const wave
     return found;
 }
 
+/* Whether layouts that a remedy may turn to on as many GPUs were candidates too: those that fit are the plans then, or
+ * slower than they are. */
+static bool looked_at(const ft_plan_request *r)
+{
+    return !r->tp.count && !r->pp.count && !r->zero.count && !r->batch.count && !r->recompute;
+}
+
 /* Those that would be faster and do not fit: of them the one that lacks least. */
 ft_status ft__plan_faster(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
 {
@@ -83,7 +90,10 @@ ft_status ft__plan_faster(ft_search *s, ft_workers *workers, ft_plan *out, ft_er
     if (!out->faster) return FT_OK;
     ft_model_request r = ft__plan_request_of(s, &out->faster->layout);
     const ft_framework *f = s->framework;
-    const ft_may may = {.zero = f->zero_allowed, .recompute = f->recompute, .only_data = f->only_data};
+    const ft_may may = {.zero = f->zero_allowed,
+                        .recompute = f->recompute,
+                        .only_data = f->only_data,
+                        .more_gpus = out->plan_count > 0 && looked_at(s->asked)};
     ft_ranks ranks = ranks_of(s, &r, worker);
     ranks.may = &may;
     ft_step step;

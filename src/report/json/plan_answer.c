@@ -135,6 +135,7 @@ static void would_fit(ft_text *out, const ft_plan *p)
         layout(out, &p->faster->layout);
         ft__answer_figure(out, "step_ms", p->faster->step_ms);
         ft__answer_figure(out, "short_bytes", m->reserved_bytes + m->context_bytes - p->search.capacity);
+        ft__answer_figure(out, "chance_fits", m->chance_fits);
         ft__answer_word(out, "remedy", p->remedy);
         ft__json_close(out);
     }

@@ -182,6 +182,32 @@ static void nearest(ft_text *out, const ft_style *style, const ft_chosen *c)
     ft__text_drop(&t, out);
 }
 
+/* None is a choice: how many lose by what. */
+static void none(ft_text *out, const ft_style *style, const ft_chosen *c)
+{
+    static const char *const words[FT_LOST_SPEED] = {NULL,
+                                                     "not fitting",
+                                                     "having no layout to forecast",
+                                                     "never ending for failures",
+                                                     "the network (nobody rents so many with RDMA)",
+                                                     "having no known price",
+                                                     "the deadline",
+                                                     "the budget"};
+    ft_text t = {0};
+    ft__text_addf(&t, "  None of these %zu is a choice", c->count);
+    const char *between = ": ";
+    for (int lost = FT_LOST_MEMORY; lost < FT_LOST_SPEED; lost++) {
+        size_t count = 0;
+        for (size_t i = 0; i < c->count; i++) count += c->choices[i].lost == (ft_lost)lost;
+        if (!count) continue;
+        ft__text_addf(&t, "%s%zu lose%s by %s", between, count, count == 1 ? "s" : "", words[lost]);
+        between = ", ";
+    }
+    ft__text_add(&t, ".");
+    ft__add_wrapped(out, style, t.at ? t.at : "");
+    ft__text_drop(&t, out);
+}
+
 static const char *loses(const ft_choice *c)
 {
     static const char *const words[FT_LOST_COUNT] = {"chosen",
@@ -262,7 +288,7 @@ bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, c
     if (c->best < c->count)
         chosen_lines(out, style, &c->choices[c->best]);
     else
-        ft__add_wrapped(out, style, "  None of these fits, has a price, and meets the deadline and the budget.");
+        none(out, style, c);
     if (c->best == c->count) nearest(out, style, c);
     if (c->best == c->count && c->least_gpus)
         ft__text_addf(out, "  %" PRId64 " %s %s are the smallest cluster that it fits on.\n", c->least_gpus,

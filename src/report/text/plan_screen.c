@@ -188,7 +188,8 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (!p->faster) return;
     const ft_memory *m = &p->faster->memory;
-    ft__heading(out, style, "faster, and does not fit");
+    bool hardly = m->verdict == FT_FIT_TIGHT;
+    ft__heading(out, style, hardly ? "faster, and hardly fits" : "faster, and does not fit");
     ft_text t = {0};
     ft__add_layout(&t, style, &p->faster->layout);
     ft__text_addf(&t, ", micro-batch %" PRId64 ", recompute %s: ", p->faster->layout.batch,
@@ -196,7 +197,9 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__add_figure(&t, p->faster->step_ms * 1e-3, 4);
     ft__text_add(&t, " s, short of ");
     ft__add_gib(&t, m->reserved_bytes + m->context_bytes - p->search.capacity);
-    ft__text_addf(&t, " GiB%s%s", *p->remedy ? "; it would fit with " : "", p->remedy);
+    ft__text_add(&t, " GiB");
+    if (hardly) ft__text_addf(&t, ", %.0f %% likely to fit all the same", 100 * m->chance_fits);
+    ft__text_addf(&t, "%s%s", *p->remedy ? "; it fits with " : "", p->remedy);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__text_drop(&t, out);
 }
