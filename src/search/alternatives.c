@@ -189,7 +189,8 @@ ft_status ft__plan_smaller(ft_search *s, ft_workers *workers, ft_plan *out, ft_e
     return FT_OK;
 }
 
-/* Time against memory: whoever holds less than everything faster. */
+/* Time against memory: whoever holds clearly less than everything faster. Where time is what counts, nobody takes
+ * something much slower for it. */
 ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err)
 {
     size_t count = 0;
@@ -199,9 +200,10 @@ ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err)
     for (size_t i = 0; i < s->candidate_count; i++)
         if (ft__plan_stands(&s->candidates[i])) all[count++] = &s->candidates[i];
     qsort(all, count, sizeof *all, by_time_there);
-    double holds = INFINITY;
-    for (size_t i = 0; i < count; i++)
-        if (ft__plan_held(all[i]) < holds) {
+    double holds = INFINITY,
+           slowest = s->asked->goal == FT_GOAL_MEMORY || !count ? INFINITY : FT_K_SPACE_SLOWEST_SHOWN * all[0]->step_ms;
+    for (size_t i = 0; i < count && all[i]->step_ms <= slowest; i++)
+        if (ft__plan_held(all[i]) <= (1 - FT_K_SPACE_WORTH_LESS) * holds) {
             holds = ft__plan_held(all[i]);
             all[out->pareto_count++] = all[i];
         }

@@ -1,8 +1,8 @@
 /* larger.c: the smallest cluster that a job would fit on.
  *
  * Twice as many GPUs, and so on, until some layout fits; then whole nodes between that number and half of it, a few of
- * them evenly apart, the smallest first. More GPUs are not always enough where fewer were (the degrees must divide
- * them), so numbers are tried, not inferred. The job stays what it is: its global batch above all. */
+ * them evenly apart, the smallest first, and so on between the first that does and the last that does not. More GPUs are
+ * not always enough where fewer were (the degrees must divide them), so numbers are tried, not inferred. The job stays what it is: its global batch above all. */
 #include "search/plan.h"
 
 enum { DOUBLINGS = 14, BETWEEN = 8 };
@@ -38,9 +38,15 @@ int64_t ft__plan_least(const ft_context *ft, ft_scratch *scratch, const ft_plan_
     }
     if (!found) return 0;
     if (node < 1 || enough <= node) return enough; /* inside a node: powers of two */
-    int64_t step = (enough / 2 / node + BETWEEN - 1) / BETWEEN * node, ignored;
-    if (step < node) step = node;
-    for (int64_t gpus = enough / 2 / node * node + step; gpus < enough; gpus += step)
-        if (fits_on(ft, scratch, r, gpus, &ignored)) return gpus;
+    int64_t low = enough / 2 / node, high = (enough + node - 1) / node, step, ignored; /* nodes: too few, and enough */
+    do {
+        step = (high - low + BETWEEN - 1) / BETWEEN;
+        int64_t at = low + step;
+        while (at < high && !fits_on(ft, scratch, r, at * node, &ignored)) at += step;
+        low = at - step;
+        if (at >= high) continue;
+        high = at;
+        enough = at * node;
+    } while (step > 1 && high - low > 1);
     return enough;
 }

@@ -293,7 +293,7 @@ bool ft__screen_fleet_chosen(ft_text *out, const ft_style *style, const char *mo
     if (c->best < c->count)
         chosen_lines(out, style, &c->choices[c->best]);
     else
-        ft__text_add(out, "  None keeps the objectives, has a price, and meets the deadline and the budget.\n");
+        ft__text_add(out, "  None of these is a choice; the last column says what each loses by.\n");
     if (c->best == c->count && c->least_gpus)
         ft__text_addf(out, "  %" PRId64 " %s %s would do.\n", c->least_gpus, ft__times(style), c->least_gpu);
     bool printed = table(out, style, c);
