@@ -201,7 +201,7 @@ static ft_status open_search(const ft_context *ft, ft_scratch *scratch, const ft
     return FT_OK;
 }
 
-/* Whether layers are all alike, and what a rank may hold. */
+/* Whether layers are all alike, whether there are any to run again, and what a rank may hold. */
 static ft_status look_at_model(ft_search *s, ft_worker *worker, ft_error *err)
 {
     ft_workload once = s->request.work;
@@ -213,6 +213,10 @@ static ft_status look_at_model(ft_search *s, ft_worker *worker, ft_error *err)
     FT_TRY(ft__step_memory(whole, &s->request.work, s->request.device, &memory, err));
     s->capacity = memory.capacity_bytes * (1 - s->asked->margin);
     s->trained = whole->trained_parameters;
+    for (int32_t i = 0; i < whole->block_count; i++) {
+        const ft_block *b = &whole->blocks[i];
+        s->recomputes |= b->phase == FT_FORWARD && ft__block_is_layer(b) && !b->kept;
+    }
     if (s->model.layers < 8 || !s->model.in_a_row) return FT_OK;
     ft_layout quarters = {.parallel = s->request.parallel, .batch = once.batch, .micros = 1};
     quarters.parallel.pp = 4;

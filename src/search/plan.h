@@ -76,6 +76,7 @@ typedef struct ft_search {
     double capacity; /* bytes that a rank may take */
     double trained;  /* parameters of the whole model */
     bool uniform;    /* every layer is like the others */
+    bool recomputes; /* some layer can run again */
     ft_candidate *candidates;
     size_t candidate_count, candidate_room;
     ft_cell *cells;

@@ -80,6 +80,7 @@ static bool possible(const ft_search *s, const ft_layout *l)
 static bool drops_nothing(const ft_search *s, ft_recompute recompute)
 {
     const ft_workload *w = &s->request.work;
+    if (recompute != FT_RECOMPUTE_NONE && !s->recomputes) return true;
     return recompute == FT_RECOMPUTE_SELECTIVE && ft__stack(w)->selective == FT_SELECTIVE_CORE_ATTENTION &&
            w->again == 0 && (ft__flashes(w->attention) || w->attention == FT_SDPA);
 }
