@@ -146,13 +146,37 @@ const ft_model_entry *ft__model_find(const char *name)
 
 /* -- opening -------------------------------------------------------------------------------------- */
 
-static ft_status read_entry(const ft_model_entry *entry, const char *quantization, ft_arch *out, ft_error *err)
+/* Models that see or hear nest the language model's keys: the part that has a vocabulary. */
+static json_t *speaking(json_t *config)
+{
+    const char *key;
+    json_t *part;
+    json_object_foreach (config, key, part)
+        if (json_object_get(part, "vocab_size")) return part;
+    return config;
+}
+
+/* Keys of `over` in place of the config's own. */
+static ft_status put_over(json_t *config, const json_t *over, ft_error *err)
+{
+    const char *key;
+    json_t *value, *inner = speaking(config);
+    json_object_foreach ((json_t *)(uintptr_t)over, key, value)
+        if (strcmp(key, "base") != 0 && json_object_set(json_object_get(config, key) ? config : inner, key, value) != 0)
+            return ft__no_memory(err);
+    return FT_OK;
+}
+
+/* `over`: NULL, or what of its config is another. */
+static ft_status read_entry(const ft_model_entry *entry, const char *quantization, const json_t *over, ft_arch *out,
+                            ft_error *err)
 {
     json_t *config, *stored = NULL;
     ft_status status = FT_OK;
     FT_TRY(ft__json_parse(entry->config, strlen(entry->config), entry->name, &config, err));
     if (quantization) status = ft__json_parse(quantization, strlen(quantization), entry->name, &stored, err);
     if (stored && json_object_set_new(config, "quantization_config", stored) != 0) status = ft__no_memory(err);
+    if (status == FT_OK && over) status = put_over(config, over, err);
     if (status == FT_OK) status = ft__config_read(config, NULL, entry->name, out, err);
     json_decref(config);
     return status;
@@ -254,7 +278,7 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
     const char *quantization;
     char wanted[LONGEST_NAME + 1];
     const model_name *known = fold(what, wanted) ? find_plain(wanted) : NULL;
-    if (known) return read_entry(ft__model_at(known->entry), known->quantization, out, err);
+    if (known) return read_entry(ft__model_at(known->entry), known->quantization, NULL, out, err);
     if (!length) return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"model\" is empty: a name or a path is expected");
     if (length > 5 && !strcmp(what + length - 5, ".json")) return read_file(what, nearest, out, err);
     if (length > 5 && !strcmp(what + length - 5, ".onnx")) return ft__onnx_open(what, out, err);
@@ -265,8 +289,17 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
                            (int)ft__utf8_cut(what, 200), what);
     if (stat(what, &found) != 0) { /* a folder that is there is meant before somebody's copy of a model */
         const ft_model_entry *entry = find(what, &quantization);
-        return entry ? read_entry(entry, quantization, out, err) : unknown(what, err);
+        return entry ? read_entry(entry, quantization, NULL, out, err) : unknown(what, err);
     }
     if (S_ISDIR(found.st_mode)) return read_folder(what, nearest, out, err);
     return read_file(what, nearest, out, err);
+}
+
+/* No path: what reads files for others looks at names alone (cli/web). */
+ft_status ft__model_read(const json_t *object, const char *nearest, ft_arch *out, ft_error *err)
+{
+    const char *base = json_string_value(json_object_get(object, "base")), *quantization;
+    if (!base || json_object_get(object, "model_type")) return ft__config_read(object, nearest, "model", out, err);
+    const ft_model_entry *entry = find(base, &quantization);
+    return entry ? read_entry(entry, quantization, object, out, err) : unknown(base, err);
 }

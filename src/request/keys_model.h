@@ -23,8 +23,9 @@
 
 #define FT_MODEL_KEYS(FLAG, PLAIN)                                                                                     \
     PLAIN(MODEL, "model", NAMED, 0, 0, NO_WORDS, DEPENDS,                                                              \
-      "catalogue name (`foretell models`), path of a `config.json`, of its folder or of a [graph file](graph.md), or " \
-      "the object of either")                                                                                          \
+      "catalogue name (`foretell models`), path of a `config.json`, of its folder or of a [graph file](graph.md), "    \
+      "the object of either, or `{\"base\": \"gpt2\", \"vocab_size\": 50304}`: one of the catalogue with other "       \
+      "values of its config")                                                                                          \
     FLAG(MICRO_BATCH, "batch", WHOLE, 1, LARGEST_SIZE, NO_WORDS, 1, "micro-batch-size", 'b', "N", STEPS | LARGEST,     \
       "sequences (or images) per GPU and micro-batch; also --batch",                                                   \
       "1: sequences or images of one micro-batch")                                                                     \

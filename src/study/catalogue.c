@@ -189,8 +189,7 @@ ft_status ft__model_sheet_of(ft_scratch *s, const json_t *model, const char *rea
 {
     const char *name = json_string_value(model);
     memset(out, 0, sizeof *out);
-    FT_TRY(name ? ft__model_open(name, read_as, &out->arch, err)
-                : ft__config_read(model, read_as, "model", &out->arch, err));
+    FT_TRY(name ? ft__model_open(name, read_as, &out->arch, err) : ft__model_read(model, read_as, &out->arch, err));
     out->entry = name ? ft__model_find(name) : NULL;
     out->name = out->entry ? out->entry->name : name ? name : out->arch.model_type;
     ft_status status = count_parameters(s, out, layers, layer_count, err);

@@ -41,7 +41,7 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
     ft__arch_release(s->arch[slot]);
     memset(s->arch[slot], 0, sizeof *s->arch[slot]);
     ft_status status = name ? ft__model_open(name, read_as, s->arch[slot], err)
-                            : ft__config_read(model, read_as, "model", s->arch[slot], err);
+                            : ft__model_read(model, read_as, s->arch[slot], err);
     if (status != FT_OK) {
         if (err && !err->where[0]) strcpy(err->where, "model");
         return status;

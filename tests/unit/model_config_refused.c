@@ -230,6 +230,39 @@ static void opening(const char *what, ft_status code, const char *says)
     if (!strstr(err.message, says)) fail_msg("%s: \"%s\" does not say \"%s\"", what, err.message, says);
 }
 
+static ft_status read_object(const char *text, ft_arch *arch, ft_error *err)
+{
+    json_t *object = NULL;
+    assert_int_equal(FT_OK, ft__json_parse(text, strlen(text), "test", &object, err));
+    ft_status status = ft__model_read(object, NULL, arch, err);
+    json_decref(object);
+    return status;
+}
+
+/* What advice proposes of a config ("pad the vocabulary") can be asked of a model that has a name. */
+static void a_model_of_the_catalogue_takes_other_values(void **state)
+{
+    ft_arch named, arch;
+    ft_error err = {0};
+    (void)state;
+    assert_int_equal(FT_OK, ft__model_open("gpt2", NULL, &named, NULL));
+    assert_int_equal(FT_OK, read_object("{\"base\":\"GPT2\",\"vocab_size\":50304}", &arch, &err));
+    assert_int_equal(50304, arch.vocab);
+    assert_int_equal(named.hidden, arch.hidden);
+    assert_int_equal(named.layers, arch.layers);
+    assert_int_equal(FT_OK, read_object("{\"base\":\"internvl3-78b\",\"vocab_size\":151680}", &arch, &err));
+    assert_int_equal(151680, arch.vocab); /* of the part that speaks */
+    assert_int_equal(FT_OK, read_object("{\"base\":\"gpt2\",\"model_type\":\"llama\"}", &arch, &err));
+    assert_string_equal("llama", arch.model_type); /* a config, whatever else stands in it */
+    assert_int_equal(FT_E_NAME, read_object("{\"base\":\"gtp2\"}", &arch, &err));
+    assert_non_null(strstr(err.message, "did you mean \"gpt2\""));
+    assert_int_equal(FT_E_MISSING, read_object("{\"base\":7}", &arch, &err));
+    char no_path[4200];
+    const char *file = scratch_text("config.json", "{\"model_type\":\"llama\"}");
+    snprintf(no_path, sizeof no_path, "{\"base\":\"%s\"}", file);
+    assert_int_equal(FT_E_NAME, read_object(no_path, &arch, &err)); /* servers look at paths elsewhere */
+}
+
 static void a_model_is_a_name_a_file_or_a_folder(void **state)
 {
     ft_arch arch;
@@ -282,6 +315,7 @@ int main(void)
         cmocka_unit_test(every_entry_reads_and_is_sourced),
         cmocka_unit_test(names_aliases_and_hub_ids_find_their_entry),
         cmocka_unit_test(a_model_is_a_name_a_file_or_a_folder),
+        cmocka_unit_test(a_model_of_the_catalogue_takes_other_values),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -30,4 +30,6 @@ const ft_model_entry *ft__model_at(size_t index);
 const ft_model_entry *ft__model_find(const char *name); /* by name or hub id, case-insensitive; NULL */
 /* A catalogue name, a config.json, or a directory that holds one -> arch. Unknown names: the nearest in the message. */
 ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft_error *err);
+/* The object of a config, or {"base": NAME, key: value, …}: that model of the catalogue with other values. */
+ft_status ft__model_read(const json_t *object, const char *nearest, ft_arch *out, ft_error *err);
 #endif
