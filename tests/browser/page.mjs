@@ -7,6 +7,7 @@
 // each view must show is in views.mjs; shots.mjs takes all of them for people to look at.
 // Then the page is driven by mouse and keyboard, and what it shows is held against the program's own answers; at last
 // `foretell web` serves it. How long painting and drawing took is printed, not judged.
+// Over 400 lines: one visit, one thing after the other.
 import { spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -337,6 +338,25 @@ await go(page, '#serve?model=gpt2&gpu=h100_sxm&isl=64&osl=8&concurrency=4&slo_tt
 await shown(page, { waits: ['polyline.curve', 2], cache: ['polyline.curve', 1] }, ['times']);
 const strange = await fromLibrary(page, await request(), asks);
 ok(!strange.length, 'distributions, queue and cache under load are the library\'s pictures', strange.join('\n'));
+
+// A change of the config of a model that has a name; then what is chosen, at whose price, and why not others.
+await go(page, '#step?model=gpt2&gpu=h100_sxm&task=decode&batch=8&seq=1024');
+await page.click('[aria-label^="Apply: pad vocab"]');
+await until(page, () => document.querySelector('h1').textContent.includes('gpt2 with vocab_size 50304') && document.querySelector('.figures .delta'));
+ok(!await page.locator('main [role="alert"].note').count(), 'a model of the catalogue takes another vocabulary by a click');
+await go(page, '#choose?model=gpt2&tokens=1e10&range=8:16&kinds=h100_sxm,v100_sxm_16gb&price=h100_sxm=2.5');
+await until(page, () => document.querySelectorAll('[data-card="choices"] tbody tr').length === 4);
+const chosen = await page.innerText('main');
+ok(/\$2\.50\s+your price/.test(chosen) && /The knee of the front: \d+ × h100_sxm/.test(chosen) && /hyperscaler \$/.test(chosen) && /has no bf16/.test(chosen),
+  'a choice has a price of one\'s own beside what clouds ask, the knee, and why others cannot be', chosen);
+const days = asks(await request());
+await page.click('text=Lay the chosen one out');
+await page.waitForSelector('[data-card="plans"] tbody tr');
+await until(page, gpus => location.hash.startsWith('#layout') && document.querySelector('h1').textContent.includes(`${gpus} × `), days.chosen.gpus);
+ok(Math.abs(asks(await request()).step_ms / days.chosen.step_ms - 1) < 1e-4, 'and is laid out as it was chosen', `${JSON.stringify(await request())}\n${days.chosen.step_ms}`);
+await go(page, '#choose?model=gpt2&tokens=1e12&range=8:8&kinds=h100_sxm&deadline=1h');
+await until(page, () => /None meets deadline/.test(document.querySelector('main .wrong:not([role])')?.textContent ?? ''));
+ok(/The quickest: 8 × h100_sxm, .* the cheapest:/.test(await page.innerText('main .note.wrong:not([role])')), 'where none is in time the quickest and the cheapest are named');
 
 await go(page, '#gpu?gpu=h100_sxm&model=gpt2');
 await page.waitForSelector('[data-card="sheet"] tbody tr');

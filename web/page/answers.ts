@@ -98,6 +98,16 @@ export interface Stage {
     layers: number[];
 }
 
+export interface Energy {
+    joules_per_step: number;
+    low_joules: number;
+    high_joules: number;
+    watts_per_gpu: number;
+    node_watts_per_gpu: number;
+    tokens_per_joule?: number;
+    samples_per_joule?: number;
+}
+
 export interface Step {
     ok: true;
     step_ms: number;
@@ -133,6 +143,7 @@ export interface Step {
     memory: Memory;
     regime: { [bound in Bound]: number } & { bound: Bound };
     source: { [kind: string]: number };
+    energy?: Energy;
     classes: { [name: string]: { ms: number; flops: number } };
     kernels?: Kernel[];
     course?: Course;

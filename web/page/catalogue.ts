@@ -67,7 +67,11 @@ export async function namedGpu(gpus: readonly Gpu[], text: string): Promise<stri
 export const modelName = (text: string): string => {
     if (!text.startsWith('{')) return text;
     try {
-        const config = JSON.parse(text) as { _name_or_path?: string; model_type?: string };
+        const config = JSON.parse(text) as { _name_or_path?: string; model_type?: string; base?: string };
+        if (!config.model_type && config.base) {
+            const { base, ...other } = config as { base: string };
+            return `${base} with ${Object.entries(other).map(([key, v]) => `${key} ${String(v)}`).join(', ')}`;
+        }
         return config._name_or_path || `your ${config.model_type ?? 'model'}`;
     } catch {
         return 'your model';

@@ -1,4 +1,5 @@
 // Numbers for people: three or four digits, the unit that fits, never a bare figure.
+import type { Energy } from './answers';
 
 const minus = '\u2212';
 
@@ -57,6 +58,24 @@ export function interval(low: number, high: number, middle = high, digits = 3): 
     const ends = Math.max(Math.abs(low), Math.abs(high));
     const { factor, unit } = time(ends >= 10 * Math.abs(middle) ? ends : middle, digits);
     return `${figure(low / factor, digits)}–${figure(high / factor, digits)} ${unit}`;
+}
+
+/** Joules in the unit that fits. */
+export function joules(value: number, digits = 3): string {
+    const found = [[1e9, 'GJ'], [1e6, 'MJ'], [1e3, 'kJ']].find(([from]) => Math.abs(value) >= (from as number));
+    const [factor, unit] = (found ?? [1, 'J']) as [number, string];
+    return `${figure(value / factor, digits)} ${unit}`;
+}
+
+/** Energy of a step, in a sentence. */
+export function energyWords(e: Energy): string {
+    const work = e.tokens_per_joule ?? e.samples_per_joule,
+        unit = e.tokens_per_joule !== undefined ? 'tokens' : 'samples';
+    return (
+        `A GPU draws ${figure(e.watts_per_gpu)} W, ${figure(e.node_watts_per_gpu)} W with its share of the node: ` +
+        `${joules(e.joules_per_step)} (${joules(e.low_joules)}–${joules(e.high_joules)}) a step` +
+        `${work ? `, ${figure(work)} ${unit} a joule` : ''}.`
+    );
 }
 
 export const gib = (bytes: number, digits = 3): string => `${figure(bytes / 2 ** 30, digits)} GiB`;

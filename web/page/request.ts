@@ -38,6 +38,10 @@ const numbers = new Set([
     'offload_layers',
     'prefix_hit',
     'tokens',
+    'vpp',
+    'etp',
+    'bucket_mib',
+    'shard',
 ]);
 const switches = new Set([
     'master_weights',
@@ -47,8 +51,12 @@ const switches = new Set([
     'sp',
     'overlap',
     'tp_overlap',
+    'expert_overlap',
 ]);
-const axes = ['tp', 'pp', 'vpp', 'dp', 'cp', 'ep', 'zero', 'sp', 'schedule', 'overlap', 'tp_overlap'];
+/** Degrees first; behind them what has no field of its own, and is set by a change or a plan. */
+const axes = ['tp', 'pp', 'vpp', 'dp', 'cp', 'ep', 'zero', 'sp', 'schedule', 'overlap', 'tp_overlap'].concat(
+    ['etp', 'reduce_dtype', 'gather_dtype', 'bucket_mib', 'gather', 'expert_dispatch', 'expert_overlap', 'cp_kind', 'shard'],
+);
 const fabric = ['nodes', 'gpus_per_node', 'interconnect'];
 
 /** A word as a request has it. */
@@ -86,15 +94,25 @@ export function request(task: string, is: Words, keys: readonly string[], parts:
     return out;
 }
 
-/** A change that the library proposes, as words of the page. */
-export function words(patch: Request): { [key: string]: string } {
+/** A request as words of the page. */
+export function words(of: Request): { [key: string]: string } {
     const out: { [key: string]: string } = {};
-    for (const [key, v] of Object.entries(patch)) {
+    for (const [key, v] of Object.entries(of)) {
         if ((key === 'parallel' || key === 'cluster') && v && typeof v === 'object')
             Object.assign(out, words(v as Request));
         else out[key] = typeof v === 'object' ? JSON.stringify(v) : String(v);
     }
     return out;
+}
+
+/** A change that the library proposes, as words of the page; `is`: those it changes. Of a model it says keys of the
+ *  config, which one of the catalogue takes beside its name. */
+export function patched(patch: Request, is: Words): { [key: string]: string } {
+    const out = words(patch),
+        model = patch['model'];
+    if (!model || typeof model !== 'object') return out;
+    const now = value('model', read(is, 'model'));
+    return { ...out, model: JSON.stringify({ ...(typeof now === 'object' ? now : { base: now }), ...model }) };
 }
 
 // -- the same elsewhere ----------------------------------------------------------------------------
@@ -132,7 +150,7 @@ export function commandLine(of: Request): string {
     if (task === 'trace') return traceLine(of);
     const plain = typeof of['gpu'] === 'string' && (typeof of['model'] === 'string' || task === 'kernel');
     const known = ['train', 'serve', 'plan', 'scale', 'kernel'].includes(task) && plain;
-    if (!known || (task === 'plan' && (of['search'] || of['parallel'])))
+    if (!known || of['disaggregated'] || (task === 'plan' && (of['search'] || of['parallel'])))
         return `echo ${quoted(JSON.stringify(of))} | foretell batch`;
     const out = [
         'foretell',

@@ -58,6 +58,9 @@ export const stepKeys = [
     'images',
     'compile_scope',
     'fusions',
+    'cache',
+    'layout',
+    'loader',
 ];
 
 export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX.Element {

@@ -108,7 +108,7 @@ export function ServerFile(p: { of: string; is: Words; hint: string }): JSX.Elem
                 spellcheck={false}
                 placeholder={p.hint}
                 title="a path under the folder that foretell web --files names"
-                value={/[/.]/.test(value) && !value.startsWith('{') ? value : ''}
+                value={/\/|\.(json|onnx|gz)$/.test(value) && !value.startsWith('{') ? value : ''}
                 onChange={(e) => {
                     const path = e.currentTarget.value.trim();
                     change({ [p.of]: path });

@@ -1,34 +1,25 @@
 // Which GPUs a training run should rent, and how many: days against dollars. For serving: choose_serve.tsx.
 import type { JSX } from 'preact';
 import type { Request } from '../answers';
-import { useAnswer } from '../ask';
+import { ask, useAnswer } from '../ask';
 import type { Catalogue } from '../catalogue';
 import { modelName } from '../catalogue';
 import { Curves, type Curve } from '../chart/curves';
 import { Choice, Group, Slider, Text, powers, type Words } from '../form/fields';
 import { dtypes } from '../form/step_form';
 import { ModelField } from '../form/subject';
-import { count, figure, percent, plural, whole } from '../format';
+import { count, figure, ms, percent, plural, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
 import { read, request } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
 import { ServedForm, ServedView } from './choose_serve';
-import { layoutWords } from './plan';
+import { layoutWords, planWords, type Plans } from './plan';
+import { CountsGroup, hourly, offerWords, Others, RentGroup, rentKeys, verdictWords, type Rented } from './rent';
 
-interface Offer {
-    provider: string;
-    instance: string;
-    region?: string;
-    date?: string;
-    usd_per_gpu_hour: number;
-    usd_per_hour: number;
-}
-interface Choosable {
-    gpu: string;
+interface Choosable extends Rented {
     gpus: number;
     fits: boolean;
-    verdict: string;
     parallel?: { [axis: string]: unknown };
     batch?: number;
     recompute?: string;
@@ -41,12 +32,15 @@ interface Choosable {
     usd?: number;
     low_usd?: number;
     high_usd?: number;
-    price?: { usd_per_hour: number; cheapest?: Offer; median?: Offer; hyperscaler?: Offer };
     kwh?: number;
     co2_kg?: number;
-    goodput?: { useful: number; restarts: number };
-    front?: boolean;
-    knee?: boolean;
+    goodput?: {
+        useful: number;
+        restarts: number;
+        save_every_s?: number;
+        checkpoint_gb?: number;
+        least_storage_gbps?: number;
+    };
 }
 interface Choosing {
     ok: true;
@@ -57,6 +51,9 @@ interface Choosing {
     found: boolean;
     chosen?: Choosable;
     choices: Choosable[];
+    knee?: { gpu: string; gpus: number; days: number; dollars: number };
+    least_gpus?: number; // where nothing fits
+    least_gpu?: string;
     warnings?: string[];
 }
 
@@ -102,77 +99,38 @@ function TrainedForm(p: { is: Words; of: Catalogue }): JSX.Element {
                 <Slider name="Sequence" of="seq" is={is} by={4096} stops={powers(512, 131072)} unit="tokens" />
                 <Choice name="Precision" of="dtype" is={is} words={dtypes} />
             </Group>
-            <Group name="What may be rented">
+            <RentGroup is={is} kinds="a100 80, h100, h200, b200" several />
+            <CountsGroup is={is} bounded>
                 <Text
-                    name="GPUs"
-                    of="kinds"
+                    name="Failures"
+                    of="failures"
                     is={is}
-                    placeholder="a100 80, h100, h200, b200"
-                    hint="names of the catalogue, with commas"
+                    placeholder="4e-3"
+                    hint="of a node and day; none: nothing fails"
                 />
-                <Text name="How many" of="range" is={is} placeholder="8:512" hint="8:512 is 8, 16, 32, …" />
-                <Choice name="Pricing" of="pricing" is={is} words={[['', 'on demand'], 'spot']} />
-                <Text
-                    name="Providers"
-                    of="provider"
-                    is={is}
-                    placeholder="any"
-                    hint="aws, gcp, lambda, …, with commas"
-                />
-            </Group>
-            <Group name="What counts">
-                <Choice
-                    name="Least of"
-                    of="objective"
-                    is={is}
-                    words={[['', 'cost'], 'time', 'energy', 'carbon', ['knee', 'both: the knee']]}
-                />
-                <Text name="Deadline" of="deadline" is={is} placeholder="none" hint="30d, 12h" />
-                <Text name="Budget, $" of="budget" is={is} placeholder="none" />
-            </Group>
+            </CountsGroup>
         </>
     );
 }
-
-const list = (text: string): string[] =>
-    text
-        .split(',')
-        .map((w) => w.trim())
-        .filter(Boolean);
 
 function chooseRequest(is: Words): Request {
     const { gpu: _, ...out } = request(
         'choose',
         is,
-        ['seq', 'dtype', 'pricing', 'objective', 'deadline'].filter((k) => is[k]),
+        ['seq', 'dtype'].filter((k) => is[k]),
     );
     out['tokens'] = Number(is['tokens']) || 1e12;
     out['gpus'] = is['range'] || '8:512';
-    if (is['kinds']) out['gpu'] = list(is['kinds']);
-    if (is['provider']) out['provider'] = list(is['provider']);
-    if (Number(is['budget']) > 0) out['budget'] = Number(is['budget']);
-    return out;
+    const failures = is['failures'];
+    if (failures) out['failures'] = Number.isFinite(Number(failures)) ? { rate: Number(failures) } : failures;
+    return { ...out, ...rentKeys(is, true) };
 }
 
 const dollars = (usd: number): string => `$${count(usd).replace(' k', '\u202fk').replace(' M', '\u202fM')}`;
-const words: { [verdict: string]: string } = {
-    chosen: 'chosen',
-    memory: 'does not fit',
-    refused: 'no layout',
-    failures: 'failures leave no time',
-    network: 'nobody rents so many, joined well enough',
-    price_unknown: 'no price is known',
-    deadline: 'too late',
-    budget: 'too dear',
-    speed: 'slower',
-    price: 'dearer',
-    energy: 'more energy',
-};
-
 const columns: readonly Column<Choosable>[] = [
     { name: 'GPUs', key: 'gpus', cell: (c) => whole(c.gpus), by: (c) => c.gpus, number: true },
     { name: 'Kind', key: 'gpu', cell: (c) => c.gpu, by: (c) => c.gpu },
-    { name: 'Why', key: 'verdict', cell: (c) => words[c.verdict] ?? c.verdict, by: (c) => c.verdict },
+    { name: 'Why', key: 'verdict', cell: verdictWords, by: verdictWords, wrap: true },
     { name: 'Days', key: 'days', cell: (c) => show(c.days), by: (c) => c.days ?? Infinity, number: true },
     {
         name: 'Interval',
@@ -191,15 +149,15 @@ const columns: readonly Column<Choosable>[] = [
     {
         name: '$/GPU/h',
         key: 'usd_per_gpu_hour',
-        cell: (c) => show(c.price?.cheapest?.usd_per_gpu_hour),
-        by: (c) => c.price?.cheapest?.usd_per_gpu_hour ?? Infinity,
+        cell: (c) => show(hourly(c.price)),
+        by: (c) => hourly(c.price) ?? Infinity,
         number: true,
     },
     {
         name: 'From',
         key: 'provider',
-        cell: (c) => (c.price?.cheapest ? `${c.price.cheapest.provider}, ${c.price.cheapest.date ?? ''}` : ''),
-        by: (c) => c.price?.cheapest?.provider ?? '',
+        cell: (c) => offerWords(c.price),
+        by: (c) => offerWords(c.price),
     },
     {
         name: 'Layout',
@@ -218,6 +176,45 @@ const columns: readonly Column<Choosable>[] = [
     },
 ];
 const show = (v: number | undefined): string => (v === undefined ? '–' : figure(v));
+
+/** Why there is none, and what would be nearest. */
+function none(a: Choosing): string {
+    const done = a.choices.filter((c) => c.days !== undefined && c.usd !== undefined);
+    const least = (by: (c: Choosable) => number): Choosable => done.reduce((x, y) => (by(y) < by(x) ? y : x));
+    const said = (c: Choosable): string =>
+        `${whole(c.gpus)} × ${c.gpu}, ${show(c.days)} days, ${dollars(c.usd ?? 0)}`;
+    if (done.length)
+        return `None meets deadline and budget. The quickest: ${said(least((c) => c.days!))}; the cheapest: ${said(least((c) => c.usd!))}.`;
+    const would = a.least_gpus ? ` ${whole(a.least_gpus)} × ${a.least_gpu ?? ''} would hold it.` : '';
+    return `None of them can be taken: the table says why.${would}`;
+}
+
+function saves(c: Choosable): string {
+    const g = c.goodput;
+    if (!g) return '';
+    const every = g.save_every_s ? `; ${figure(g.checkpoint_gb ?? 0)} GB saved every ${ms(1e3 * g.save_every_s)}` : '';
+    const storage = g.least_storage_gbps ? ` by ${figure(g.least_storage_gbps)} GB/s or more` : '';
+    return `${figure(g.restarts)} restarts expected${every}${storage}`;
+}
+
+/** The plan behind a choice, as the layout view has it: asked again, since a choice does not say its whole request. */
+async function layOut(p: { is: Words; of: Catalogue }, a: Choosing, best: Choosable): Promise<void> {
+    const longest = p.of.models.find((m) => m.name === read(p.is, 'model'))?.max_position ?? 4096;
+    const seq = Number(p.is['seq']) || Math.min(longest, 4096);
+    const job = request(
+        'plan',
+        { ...p.is, gpu: best.gpu },
+        ['seq', 'dtype'].filter((k) => p.is[k]),
+    );
+    const found = await ask<Plans>({
+        ...job,
+        gpus: best.gpus,
+        global_batch: Math.round(a.tokens_per_step / seq),
+        top: 1,
+    });
+    const plan = found.ok ? found.plans[0] : undefined;
+    change({ ...(plan ? planWords(plan) : {}), gpu: best.gpu, gpus: String(best.gpus) }, 'layout');
+}
 
 function TrainedView(p: { is: Words; of: Catalogue }): JSX.Element {
     const asked = useAnswer<Choosing>(chooseRequest(p.is));
@@ -260,7 +257,7 @@ function TrainedView(p: { is: Words; of: Catalogue }): JSX.Element {
             {a && (
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={a.warnings} />
-                    {!a.found && <p class="note wrong">None meets deadline and budget.</p>}
+                    {!a.found && <p class="note wrong">{none(a)}</p>}
                     {best && (
                         <dl class="figures">
                             <Figure
@@ -278,17 +275,17 @@ function TrainedView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 value={dollars(best.usd ?? 0)}
                                 remark={`${dollars(best.low_usd ?? 0)}–${dollars(best.high_usd ?? 0)}`}
                             />
-                            {best.price?.cheapest && (
+                            {hourly(best.price) !== undefined && (
                                 <Figure
                                     name="a GPU and hour"
-                                    value={`$${figure(best.price.cheapest.usd_per_gpu_hour)}`}
-                                    remark={`${best.price.cheapest.provider} ${best.price.cheapest.instance}, ${best.price.cheapest.date ?? ''}`}
+                                    value={`$${figure(hourly(best.price)!)}`}
+                                    remark={offerWords(best.price)}
                                 />
                             )}
                             <Figure
                                 name="time that is work"
                                 value={percent(best.goodput?.useful ?? 1, 3)}
-                                remark={`${figure(best.goodput?.restarts ?? 0)} restarts expected`}
+                                remark={saves(best)}
                             />
                             <Figure
                                 name="energy"
@@ -317,6 +314,13 @@ function TrainedView(p: { is: Words; of: Catalogue }): JSX.Element {
                                     height={320}
                                     curves={curves}
                                 />
+                                <Others price={best?.price} />
+                                {a.knee && (
+                                    <p class="quiet">
+                                        The knee of the front: {whole(a.knee.gpus)} × {a.knee.gpu}, {figure(a.knee.days)}{' '}
+                                        days, {dollars(a.knee.dollars)}.
+                                    </p>
+                                )}
                             </Card>
                         )}
                         <Card
@@ -335,9 +339,7 @@ function TrainedView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 chosen={(c) => c.verdict === 'chosen'}
                             />
                             {best && (
-                                <button onClick={() => change({ gpu: best.gpu, gpus: String(best.gpus) }, 'layout')}>
-                                    Lay the chosen one out
-                                </button>
+                                <button onClick={() => void layOut(p, a, best)}>Lay the chosen one out</button>
                             )}
                         </Card>
                     </div>

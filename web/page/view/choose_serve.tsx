@@ -14,28 +14,28 @@ import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '.
 import { read, request } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
-import { servedColumns, wayWords, type Way } from './serve_plans';
+import { CountsGroup, offerWords, Others, RentGroup, rentKeys, verdictWords, type Rented } from './rent';
+import { servedColumns, servedWords, wayWords, type Way } from './serve_plans';
 
-interface Choosable extends Way {
-    gpu: string;
-    fits: boolean;
-    verdict: string;
-    price?: { usd_per_hour: number; cheapest?: { provider: string; instance: string; date?: string } };
-    usd_per_million_tokens?: number;
-    days?: number;
-    usd?: number;
-    front?: boolean;
-}
+type Choosable = Rented &
+    Way & {
+        fits: boolean;
+        usd_per_million_tokens?: number;
+        kwh_per_million_tokens?: number;
+        kg_co2_per_million_tokens?: number;
+        days?: number;
+        usd?: number;
+    };
 interface Choosing {
     ok: true;
     objective: string;
     found: boolean;
     chosen?: Choosable;
     choices: Choosable[];
+    knee?: { gpu: string; gpus: number; tpot_ms?: number; days?: number; usd_per_million_tokens?: number };
     warnings?: string[];
 }
 
-const list = (text: string): string[] => text.split(/\s*,\s*/).filter(Boolean);
 const job = (is: Words): boolean => is['use'] === 'infer';
 
 export function ServedForm(p: { is: Words; of: Catalogue }): JSX.Element {
@@ -76,58 +76,32 @@ export function ServedForm(p: { is: Words; of: Catalogue }): JSX.Element {
                     <Text name="TPOT, ms" of="slo_tpot" is={is} placeholder="50" />
                 </Group>
             )}
-            <Group name="What may be rented">
-                <Text
-                    name="GPUs"
-                    of="kinds"
-                    is={is}
-                    placeholder="l40s, a100 80, h100, h200"
-                    hint="names of the catalogue, with commas"
-                />
-                <Choice name="Pricing" of="pricing" is={is} words={[['', 'on demand'], 'spot']} />
-                <Text
-                    name="Providers"
-                    of="provider"
-                    is={is}
-                    placeholder="any"
-                    hint="aws, gcp, lambda, …, with commas"
-                />
-                {job(is) && <Text name="Deadline" of="deadline" is={is} placeholder="none" hint="30d, 12h" />}
-            </Group>
+            <RentGroup is={is} kinds="l40s, a100 80, h100, h200" />
+            <CountsGroup is={is} bounded={job(is)} />
         </>
     );
 }
 
 function servedRequest(is: Words): Request {
-    const { gpu: _, ...out } = request(
-        'choose_serve',
-        is,
-        ['engine', 'dtype', 'isl', 'osl', 'pricing', ...(job(is) ? ['deadline'] : [])].filter((k) => read(is, k)),
-    );
-    out['gpu'] = is['kinds'] ? list(is['kinds']) : ['l40s', 'a100_sxm_80gb', 'h100_sxm', 'h200_sxm'];
-    if (is['provider']) out['provider'] = list(is['provider']);
+    const out: Request = {
+        ...request(
+            'choose_serve',
+            is,
+            ['engine', 'dtype', 'isl', 'osl'].filter((k) => read(is, k)),
+        ),
+        gpu: ['l40s', 'a100_sxm_80gb', 'h100_sxm', 'h200_sxm'],
+        ...rentKeys(is, job(is)),
+    };
     if (job(is)) return { ...out, requests: Number(is['requests']) || 1e5 };
-    const slo = { ttft_ms: Number(is['slo_ttft']) || 1000, tpot_ms: Number(is['slo_tpot']) || 50 };
-    return { ...out, rate: Number(is['rate']) || 4, slo };
+    return { ...out, rate: Number(is['rate']) || 4, slo: { ttft_ms: ttftOf(is), tpot_ms: tpotOf(is) } };
 }
+const ttftOf = (is: Words): number => Number(is['slo_ttft']) || 1000;
+const tpotOf = (is: Words): number => Number(is['slo_tpot']) || 50;
 
 const dollars = (usd: number | undefined): string => (usd === undefined ? '–' : `$${figure(usd)}`);
-const verdicts: { [verdict: string]: string } = {
-    chosen: 'chosen',
-    memory: 'does not fit',
-    refused: 'no engine takes it',
-    price_unknown: 'no price is known',
-    deadline: 'too late',
-    budget: 'too dear',
-    speed: 'slower',
-    price: 'dearer',
-    ttft: 'first tokens come too late',
-    tpot: 'tokens come too slowly',
-    gpus: 'more GPUs than there may be',
-};
 const columns: readonly Column<Choosable>[] = [
     { name: 'Kind', key: 'gpu', cell: (c) => c.gpu, by: (c) => c.gpu },
-    { name: 'Why', key: 'verdict', cell: (c) => verdicts[c.verdict] ?? c.verdict, by: (c) => c.verdict },
+    { name: 'Why', key: 'verdict', cell: verdictWords, by: verdictWords, wrap: true },
     {
         name: '$/M tokens',
         key: 'usd_per_million_tokens',
@@ -146,8 +120,15 @@ const columns: readonly Column<Choosable>[] = [
     {
         name: 'From',
         key: 'provider',
-        cell: (c) => (c.price?.cheapest ? `${c.price.cheapest.provider}, ${c.price.cheapest.date ?? ''}` : ''),
-        by: (c) => c.price?.cheapest?.provider ?? '',
+        cell: (c) => offerWords(c.price),
+        by: (c) => offerWords(c.price),
+    },
+    {
+        name: 'kWh/M',
+        key: 'kwh_per_million_tokens',
+        cell: (c) => figure(c.kwh_per_million_tokens ?? NaN),
+        by: (c) => c.kwh_per_million_tokens ?? Infinity,
+        number: true,
     },
 ];
 
@@ -155,11 +136,11 @@ function Chosen(p: { best: Choosable }): JSX.Element {
     const { best } = p;
     return (
         <dl class="figures">
-            <Figure name="chosen" value={`${whole(best.gpus)} × ${best.gpu}`} remark={wayWords(best)} />
+            <Figure name="chosen" value={`${whole(best.gpus ?? 1)} × ${best.gpu}`} remark={wayWords(best)} />
             <Figure
                 name="a million tokens"
                 value={dollars(best.usd_per_million_tokens)}
-                remark={`${dollars(best.price?.usd_per_hour)} an hour${best.price?.cheapest ? `, ${best.price.cheapest.provider} ${best.price.cheapest.date ?? ''}` : ''}`}
+                remark={`${dollars(best.price?.usd_per_hour)} an hour, ${offerWords(best.price)}`}
             />
             {best.ttft_ms !== undefined && (
                 <Figure
@@ -176,6 +157,14 @@ function Chosen(p: { best: Choosable }): JSX.Element {
                 />
             )}
             {best.slo_share !== undefined && <Figure name="keep the objectives" value={percent(best.slo_share)} />}
+            {best.kwh_per_million_tokens !== undefined && (
+                <Figure
+                    name="energy of a million tokens"
+                    value={figure(best.kwh_per_million_tokens)}
+                    unit="kWh"
+                    remark={`${figure(best.kg_co2_per_million_tokens ?? 0)} kg of CO2, with node and building`}
+                />
+            )}
             {best.days !== undefined && (
                 <Figure name="the whole job" value={dollars(best.usd)} remark={`${figure(24 * best.days)} hours`} />
             )}
@@ -207,7 +196,11 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
             {a && (
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={a.warnings} />
-                    {!a.found && <p class="note wrong">None keeps the objectives.</p>}
+                    {!a.found && (
+                        <p class="note wrong">
+                            {job(p.is) ? 'None of them can be taken' : 'None keeps the objectives'}: the table says why.
+                        </p>
+                    )}
                     {best && <Chosen best={best} />}
                     <div class="grid">
                         {!!priced.length && (
@@ -250,11 +243,21 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
                                                 x: job(p.is) ? 24 * (c.days ?? NaN) : (c.tpot_ms ?? NaN),
                                                 y: job(p.is) ? (c.usd ?? NaN) : c.usd_per_million_tokens!,
                                                 hollow: !c.front,
-                                                note: `${c.gpus} × ${c.gpu}, ${wayWords(c)}`,
+                                                note: `${c.gpus} × ${c.gpu}, ${wayWords(c)}${c.knee ? ', the knee' : ''}`,
                                             })),
                                         },
                                     ]}
                                 />
+                                <Others price={best?.price} />
+                                {a.knee && (
+                                    <p class="quiet">
+                                        The knee of the front: {whole(a.knee.gpus)} × {a.knee.gpu},{' '}
+                                        {a.knee.days !== undefined
+                                            ? `${figure(24 * a.knee.days)} hours`
+                                            : ms(a.knee.tpot_ms ?? NaN)}
+                                        , {dollars(a.knee.usd_per_million_tokens)} a million tokens.
+                                    </p>
+                                )}
                             </Card>
                         )}
                         <Card
@@ -272,15 +275,17 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 most={30}
                                 chosen={(c) => c.verdict === 'chosen'}
                             />
-                            {best && (
+                            {best && !job(p.is) && (
                                 <button
                                     onClick={() =>
                                         change(
                                             {
+                                                ...servedWords(best),
                                                 gpu: best.gpu,
-                                                tp: String(best.parallel?.['tp'] ?? ''),
-                                                replicas: String(best.replicas ?? ''),
                                                 load: 'rate',
+                                                rate: String(Number(p.is['rate']) || 4),
+                                                slo_ttft: String(ttftOf(p.is)),
+                                                slo_tpot: String(tpotOf(p.is)),
                                             },
                                             'serve',
                                         )

@@ -11,12 +11,12 @@ import { courseOf } from '../chart/memory';
 import { Pipeline } from '../chart/timeline';
 import { Group, Choice, Slider, Text, powers, type Words } from '../form/fields';
 import { StepForm } from '../form/step_form';
-import { bytes, figure, gib, interval, ms, percent, plural, whole } from '../format';
+import { bytes, energyWords, figure, gib, interval, ms, percent, plural, whole } from '../format';
 import { Card, Sortable, tableOf, Warnings, Wrong, type Column, type Table } from '../parts';
-import { read, request, words } from '../request';
+import { read, request } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
-import { layoutWords, PlanCards, planRequest, ranksOf, type Plan, type Plans } from './plan';
+import { layoutWords, PlanCards, planRequest, planWords, ranksOf, type Plan, type Plans } from './plan';
 import { Headline, stepRequest } from './step';
 
 interface Scaled {
@@ -50,6 +50,13 @@ export function LayoutForm(p: { is: Words; of: Catalogue }): JSX.Element {
                     is={p.is}
                     words={[['', 'megatron'], 'nemo', 'torchtitan', 'fsdp', 'deepspeed']}
                 />
+                <Choice
+                    name="Least of"
+                    of="least"
+                    is={p.is}
+                    words={[['', 'time'], 'memory', 'energy']}
+                    hint="what the best plan has least of"
+                />
                 <Text
                     name="Margin"
                     of="margin"
@@ -72,23 +79,7 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
     const a = asked.answer;
     const apply = (q: Plan): void => {
         setBefore(a);
-        const said = q.request
-            ? words(q.request)
-            : words({ parallel: q.parallel, batch: q.batch, recompute: q.recompute });
-        const clear = Object.fromEntries(
-            ['tp', 'pp', 'vpp', 'cp', 'ep', 'dp', 'zero', 'sp', 'schedule', 'recompute', 'overlap', 'tp_overlap'].map(
-                (k) => [k, ''],
-            ),
-        );
-        delete said['task'];
-        delete said['model'];
-        delete said['gpu'];
-        for (const k of ['tp', 'pp', 'vpp', 'cp', 'ep', 'dp']) if (said[k] === '1') said[k] = '';
-        if (said['zero'] === '0') said['zero'] = '';
-        if (said['sp'] === 'false') said['sp'] = '';
-        if (said['schedule'] === '1f1b' || said['schedule'] === 'interleaved') said['schedule'] = '';
-        if (said['recompute'] === 'none') said['recompute'] = '';
-        change({ ...clear, ...said });
+        change(planWords(q));
     };
     return (
         <>
@@ -110,7 +101,11 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
                 <div class={asked.error ? 'stale' : ''}>
                     <Warnings lines={a.warnings} />
                     <Headline a={a} before={before} task="train" clear={() => setBefore(null)} />
-                    {a.cluster && <p class="quiet beside">{a.cluster.understood}</p>}
+                    {a.cluster && (
+                        <p class="quiet beside">
+                            {a.cluster.understood}.{a.energy ? ` ${energyWords(a.energy)}` : ''}
+                        </p>
+                    )}
                     <div class="grid">
                         {a.stages && a.stages.length > 1 && (
                             <Card

@@ -3,9 +3,9 @@ import type { JSX } from 'preact';
 import type { Request } from '../answers';
 import { Curves } from '../chart/curves';
 import type { Words } from '../form/fields';
-import { figure, gib, interval, ms, percent, plural, time, whole } from '../format';
+import { figure, gib, interval, joules, ms, percent, plural, time, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, type Column } from '../parts';
-import { request } from '../request';
+import { request, words } from '../request';
 
 type Axes = { [axis: string]: unknown };
 export interface Plan {
@@ -19,6 +19,7 @@ export interface Plan {
     mfu?: number;
     tokens_per_s_per_gpu?: number;
     memory?: { peak_bytes: number; reserved_bytes: number; capacity_bytes: number; fits: boolean };
+    energy?: { joules_per_step: number; low_joules: number; high_joules: number; tokens_per_joule?: number };
     chance_best?: number;
     request?: Request;
     behind_ms?: number;
@@ -55,6 +56,23 @@ export const layoutWords = (p: Axes): string =>
 const wayWords = (q: Plan): string =>
     `${layoutWords(q.parallel)}, batch ${q.batch}${q.recompute === 'none' ? '' : `, recompute ${q.recompute}`}`;
 
+/** What the page is set to where somebody takes a plan. */
+export function planWords(q: Plan): { [key: string]: string } {
+    const said = words(q.request ?? { parallel: q.parallel, batch: q.batch, recompute: q.recompute });
+    const clear = Object.fromEntries(
+        ['tp', 'pp', 'vpp', 'cp', 'ep', 'dp', 'zero', 'sp', 'schedule', 'recompute', 'overlap', 'tp_overlap']
+            .concat(['etp', 'reduce_dtype', 'gather_dtype', 'bucket_mib', 'gather', 'expert_dispatch', 'expert_overlap'])
+            .map((k) => [k, '']),
+    );
+    for (const k of ['task', 'model', 'gpu']) delete said[k];
+    for (const k of ['tp', 'pp', 'vpp', 'cp', 'ep', 'dp']) if (said[k] === '1') said[k] = '';
+    if (said['zero'] === '0') said['zero'] = '';
+    if (said['sp'] === 'false') said['sp'] = '';
+    if (said['schedule'] === '1f1b' || said['schedule'] === 'interleaved') said['schedule'] = '';
+    if (said['recompute'] === 'none') said['recompute'] = '';
+    return { ...clear, ...said };
+}
+
 export const ranksOf = (is: Words): number => ['tp', 'pp', 'cp', 'dp'].reduce((n, k) => n * (Number(is[k]) || 1), 1);
 
 export function planRequest(is: Words): Request {
@@ -67,17 +85,22 @@ export function planRequest(is: Words): Request {
     out['gpus'] = gpus;
     out['global_batch'] = Number(is['global_batch']) || 4 * gpus;
     if (is['framework']) out['framework'] = is['framework'];
+    if (is['least']) out['objective'] = is['least'];
     if (is['margin']) out['constraints'] = { memory_margin: Number(is['margin']) };
     if (is['interconnect']) out['cluster'] = { interconnect: is['interconnect'] };
     return { ...out, top: 8 };
 }
+
+/** What the allocator holds: by that a plan fits or not, and is on the front. */
+const held = (q: Plan): number => q.memory?.reserved_bytes ?? 0;
 
 const why = (q: Plan): string =>
     (q.causes ?? []).map((c) => `${c.part} ${c.change_ms > 0 ? '+' : '\u2212'}${ms(Math.abs(c.change_ms))}`).join(', ');
 
 export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply: (q: Plan) => void }): JSX.Element {
     const { of } = p,
-        best = of.plans[0];
+        best = of.plans[0],
+        by = p.request['objective'];
     const columns: readonly Column<Plan>[] = [
         { name: 'Layout', key: 'layout', cell: (q) => layoutWords(q.parallel), by: (q) => layoutWords(q.parallel) },
         { name: 'Batch', key: 'batch', cell: (q) => q.batch, by: (q) => q.batch, number: true },
@@ -96,6 +119,13 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
             key: 'peak_bytes',
             cell: (q) => gib(q.memory?.peak_bytes ?? 0),
             by: (q) => q.memory?.peak_bytes ?? 0,
+            number: true,
+        },
+        {
+            name: 'Energy',
+            key: 'joules_per_step',
+            cell: (q) => (q.energy ? joules(q.energy.joules_per_step) : ''),
+            by: (q) => q.energy?.joules_per_step ?? 0,
             number: true,
         },
         {
@@ -180,27 +210,32 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
                     <Card
                         name="pareto"
                         title="Time against memory"
-                        note="what nothing beats in both"
+                        note={`what nothing beats in both${by === 'energy' ? ', or draws less' : ''}`}
                         table={() => ({
-                            head: ['layout', 'step_ms', 'peak_bytes'],
-                            rows: of.pareto!.map((q) => [wayWords(q), q.step_ms, q.memory?.peak_bytes]),
+                            head: ['layout', 'step_ms', 'reserved_bytes', 'peak_bytes'],
+                            rows: of.pareto!.map((q) => [
+                                wayWords(q),
+                                q.step_ms,
+                                q.memory?.reserved_bytes,
+                                q.memory?.peak_bytes,
+                            ]),
                         })}
                     >
                         <Curves
                             name="pareto"
-                            label="Step time over peak memory"
-                            x="peak, GiB"
+                            label="Step time over reserved memory"
+                            x="reserved, GiB"
                             y="step, s"
                             zero={false}
                             curves={[
                                 {
                                     name: 'plans',
                                     dots: true,
-                                    steps: false,
+                                    line: by !== 'energy',
                                     points: [...of.pareto]
-                                        .sort((x, y) => (x.memory?.peak_bytes ?? 0) - (y.memory?.peak_bytes ?? 0))
+                                        .sort((x, y) => held(x) - held(y) || y.step_ms - x.step_ms)
                                         .map((q) => ({
-                                            x: (q.memory?.peak_bytes ?? 0) / 2 ** 30,
+                                            x: held(q) / 2 ** 30,
                                             y: q.step_ms / 1e3,
                                             note: wayWords(q),
                                         })),

@@ -12,7 +12,7 @@ import { Card, Figure, Sortable, tableOf, Warnings, Wrong } from '../parts';
 import { read, request, value } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
-import { planServeRequest, ServePlans } from './serve_plans';
+import { planServeRequest, ServePlans, wayWords, type Way } from './serve_plans';
 import { at, Loads, timeColumns, timeRows, UnderLoad, type Serve } from './serve_charts';
 
 const keys = [
@@ -25,10 +25,25 @@ const keys = [
     'max_num_seqs',
     'max_num_batched_tokens',
     'replicas',
+    'routing',
     'prefix_hit',
     'gpu_memory_utilization',
     'scheduling',
 ];
+
+/** Engines that prefill and engines that decode: how many and how laid out, and the way back. */
+function Apart(p: { is: Words }): JSX.Element {
+    const found = value('disaggregated', p.is['disaggregated'] ?? '') as Way['disaggregated'];
+    return (
+        <div class="field set">
+            <span>Apart</span>
+            <span>
+                {found?.prefill && found.decode ? wayWords({ disaggregated: found }) : 'unreadable'}{' '}
+                <button onClick={() => change({ disaggregated: '' })}>Together</button>
+            </span>
+        </div>
+    );
+}
 
 export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
     const { is } = p;
@@ -47,16 +62,37 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
                         ['trtllm', 'TensorRT-LLM'],
                     ]}
                 />
-                <Slider name="Tensor" of="tp" is={is} by={1} stops={powers(1, 16)} hint="tensor parallel ranks" />
-                <Slider
-                    name="Replicas"
-                    of="replicas"
-                    is={is}
-                    by={1}
-                    stops={powers(1, 64)}
-                    hint="engines behind a router"
-                />
-                <Slider name="Experts" of="ep" is={is} by={1} stops={powers(1, 64)} hint="expert ranks over tp × dp" />
+                {is['disaggregated'] ? (
+                    <Apart is={is} />
+                ) : (
+                    <>
+                        <Slider name="Tensor" of="tp" is={is} by={1} stops={powers(1, 16)} hint="tensor parallel ranks" />
+                        <Slider
+                            name="Replicas"
+                            of="replicas"
+                            is={is}
+                            by={1}
+                            stops={powers(1, 64)}
+                            hint="engines behind a router"
+                        />
+                        {Number(is['replicas'] ?? 1) > 1 && (
+                            <Choice
+                                name="Router"
+                                of="routing"
+                                is={is}
+                                words={[['', 'in turn'], ['least_loaded', 'to the least loaded'], ['prefix_aware', 'by prefix']]}
+                            />
+                        )}
+                        <Slider
+                            name="Experts"
+                            of="ep"
+                            is={is}
+                            by={1}
+                            stops={powers(1, 64)}
+                            hint="expert ranks over tp × dp"
+                        />
+                    </>
+                )}
             </Group>
             <Group name="Load">
                 <Choice
@@ -79,6 +115,9 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
                         stops={doubling(1, 1024)}
                         hint="each asks again when it has its answer"
                     />
+                )}
+                {is['simulated'] && (
+                    <Text name="Simulated" of="simulated" is={is} hint="requests of the simulation; a plan says how many" />
                 )}
                 <Slider name="Prompt" of="isl" is={is} stops={doubling(32, 65536)} unit="tokens" />
                 <Slider name="Answer" of="osl" is={is} stops={doubling(8, 8192)} unit="tokens" />
@@ -127,12 +166,29 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
     );
 }
 
-function serveRequest(is: Words): Request {
+/** A change that the library proposes, as words of the page. */
+export function servedChange(c: { key: string; value?: number }, is: Words): { [key: string]: string } {
+    if (c.key === 'kv_dtype') return { kv_dtype: 'fp8' };
+    if (c.key !== 'disaggregated') return { [c.key]: String(c.value) };
+    const ranks: Request = {};
+    for (const k of ['tp', 'ep']) if (is[k] && is[k] !== '1') ranks[k] = Number(is[k]);
+    const decode = { workers: Number(is['replicas']) || 1, ...ranks };
+    return { disaggregated: JSON.stringify({ prefill: { workers: 1, ...ranks }, decode }) };
+}
+
+export function serveRequest(is: Words): Request {
     const out = request('serve', is, keys);
     const parallel: Request = {};
     for (const k of ['tp', 'ep', 'dp'])
         if (is[k] && is[k] !== '1' && (k !== 'dp' || is['view'] === 'never')) parallel[k] = value(k, is[k]!);
-    if (Object.keys(parallel).length) out['parallel'] = parallel;
+    const apart = is['disaggregated'] ? value('disaggregated', is['disaggregated']) : null;
+    if (apart) {
+        out['disaggregated'] = apart; // each side has its own layout and number
+        delete out['replicas'];
+        delete out['routing'];
+    } else if (Object.keys(parallel).length) out['parallel'] = parallel;
+    if (Number(is['simulated']) > 0) out['requests'] = Number(is['simulated']); // as many as a plan was judged by
+    if (!(Number(out['replicas']) > 1)) delete out['routing']; // of one engine it says nothing
     const slo: Request = {};
     if (Number(is['slo_ttft']) > 0) slo['ttft_ms'] = Number(is['slo_ttft']);
     if (Number(is['slo_tpot']) > 0) slo['tpot_ms'] = Number(is['slo_tpot']);
@@ -212,16 +268,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
                                             </div>
                                             <button
                                                 aria-label={`Apply: ${c.what}`}
-                                                onClick={() =>
-                                                    change({
-                                                        [c.key]:
-                                                            c.value !== undefined
-                                                                ? String(c.value)
-                                                                : c.key === 'kv_dtype'
-                                                                  ? 'fp8'
-                                                                  : 'true',
-                                                    })
-                                                }
+                                                onClick={() => change(servedChange(c, p.is))}
                                             >
                                                 Apply
                                             </button>
@@ -299,6 +346,14 @@ function Headline(p: { a: Serve }): JSX.Element {
                     value={percent(a.slo_share)}
                     mood={a.slo_met ? 'good' : 'bad'}
                     remark={`${figure(a.goodput_per_s ?? 0)} good requests/s`}
+                />
+            )}
+            {a.energy && (
+                <Figure
+                    name="energy"
+                    value={figure(a.energy.joules_per_token)}
+                    unit="J/token"
+                    remark={`${figure(a.energy.low_joules)}–${figure(a.energy.high_joules)} J; ${figure(a.energy.watts_per_gpu)} W a GPU; ${figure(a.energy.kwh_per_million_tokens)} kWh a million tokens`}
                 />
             )}
             {a.usd_per_million_tokens !== undefined && (

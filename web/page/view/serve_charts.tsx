@@ -26,6 +26,13 @@ export interface Serve {
     requests_per_s: number;
     tokens_per_s_per_gpu: number;
     usd_per_million_tokens?: number;
+    energy?: {
+        joules_per_token: number;
+        low_joules: number;
+        high_joules: number;
+        watts_per_gpu: number;
+        kwh_per_million_tokens: number;
+    };
     queue_ms?: number;
     running_mean: number;
     running_max: number;

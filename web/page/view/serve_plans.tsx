@@ -12,12 +12,13 @@ import { layoutWords } from './plan';
 
 type Axes = { [axis: string]: unknown };
 export interface Way {
+    fits?: boolean;
     parallel?: Axes;
     disaggregated?: { prefill: Axes; decode: Axes };
     replicas?: number;
     max_num_seqs?: number;
     max_num_batched_tokens?: number;
-    gpus: number;
+    gpus?: number;
     rate?: number;
     slo_share?: number;
     ttft_ms?: number;
@@ -27,6 +28,7 @@ export interface Way {
     tpot_low_ms?: number;
     tpot_high_ms?: number;
     tokens_per_s_per_gpu?: number;
+    energy?: { joules_per_token: number; kwh_per_million_tokens: number };
     loses_by?: string;
     request?: Request;
     launch?: { [engine: string]: string };
@@ -47,7 +49,9 @@ const engines = (n: unknown, axes: Axes): string => {
     return Number(n ?? 1) > 1 ? `${String(n)} × ${layout}` : layout;
 };
 export const wayWords = (w: Way): string =>
-    w.disaggregated
+    w.fits === false
+        ? '–'
+        : w.disaggregated
         ? `prompts ${engines(w.disaggregated.prefill['workers'], w.disaggregated.prefill)}; answers ${engines(w.disaggregated.decode['workers'], w.disaggregated.decode)}`
         : engines(w.replicas, w.parallel ?? {});
 const lost: { [why: string]: string } = {
@@ -68,7 +72,7 @@ const within = (v: number, low = 0, high = 0): JSX.Element => (
 
 export const servedColumns: readonly Column<Way>[] = [
     { name: 'Engines', key: 'layout', cell: (w) => wayWords(w), by: (w) => wayWords(w) },
-    { name: 'GPUs', key: 'gpus', cell: (w) => whole(w.gpus), by: (w) => w.gpus, number: true },
+    { name: 'GPUs', key: 'gpus', cell: (w) => whole(w.gpus ?? NaN), by: (w) => w.gpus ?? 0, number: true },
     { name: 'Requests/s', key: 'rate', cell: (w) => figure(w.rate ?? NaN), by: (w) => w.rate ?? 0, number: true },
     {
         name: 'TTFT',
@@ -100,27 +104,39 @@ export const servedColumns: readonly Column<Way>[] = [
     },
 ];
 
-/** The settings of a plan, as the form has them. Engines apart have no sliders there: their request can be copied. */
-function apply(w: Way): void {
+/** What an engine that prefills or decodes is given. */
+const side = (axes: Axes): Axes =>
+    Object.fromEntries(Object.entries(axes).filter(([k, n]) => k === 'workers' || Number(n) > 1));
+
+/** The settings of a plan, as the form has them. */
+export function servedWords(w: Way): { [key: string]: string } {
     const axis = (k: string): string => (Number(w.parallel?.[k] ?? 1) > 1 ? String(w.parallel![k]) : '');
-    change({
+    const apart = w.disaggregated && { prefill: side(w.disaggregated.prefill), decode: side(w.disaggregated.decode) };
+    return {
         tp: axis('tp'),
         ep: axis('ep'),
         replicas: (w.replicas ?? 1) > 1 ? String(w.replicas) : '',
+        routing: (w.replicas ?? 1) > 1 ? String(w.request?.['routing'] ?? 'least_loaded') : '', // as plans are judged
+        disaggregated: apart ? JSON.stringify(apart) : '',
         max_num_seqs: w.max_num_seqs ? String(w.max_num_seqs) : '',
         max_num_batched_tokens: w.max_num_batched_tokens ? String(w.max_num_batched_tokens) : '',
-        ...(w.rate ? { load: 'rate', rate: String(+w.rate.toPrecision(3)) } : {}),
-    });
+        simulated: w.request?.['requests'] ? String(w.request['requests']) : '',
+        ...(w.rate ? { load: 'rate', rate: String(+w.rate.toPrecision(6)) } : {}),
+    };
 }
 
 /** The best ways to keep the objectives; null where none is given. */
 export function planServeRequest(is: Words, base: Request): Request | null {
-    const { replicas: _r, parallel, max_num_seqs: _s, max_num_batched_tokens: _t, ...rest } = base;
-    if (rest['slo'] === undefined) return null;
+    if (base['slo'] === undefined) return null;
+    const parallel = base['parallel'] as Axes | undefined,
+        rest = { ...base };
+    for (const searched of ['replicas', 'routing', 'disaggregated', 'requests', 'parallel', 'max_num_seqs'])
+        delete rest[searched];
+    delete rest['max_num_batched_tokens'];
     return {
         ...rest,
         task: 'plan_serve',
-        gpus: Number(is['gpus']) || 8 * (Number((parallel as Axes | undefined)?.['tp']) || 1),
+        gpus: Number(is['gpus']) || 8 * (Number(parallel?.['tp']) || 1),
         top: 5,
         ...(is['load'] === 'rate' ? { rate: value('rate', is['rate'] ?? '4') } : {}),
         ...(typeof rest['engine'] === 'string' ? { emit: [rest['engine']] } : {}),
@@ -139,11 +155,9 @@ export function ServePlans(p: { request: Request | null }): JSX.Element {
             key: 'apply',
             cell: (w) => (
                 <span class="tools">
-                    {w.parallel && (
-                        <button onClick={() => apply(w)} aria-label={`Serve it so: ${wayWords(w)}`}>
-                            Apply
-                        </button>
-                    )}
+                    <button onClick={() => change(servedWords(w))} aria-label={`Serve it so: ${wayWords(w)}`}>
+                        Apply
+                    </button>
                     <Copy
                         text={() => Object.values(w.launch ?? {})[0] ?? JSON.stringify(w.request)}
                         label={`Copy what starts: ${wayWords(w)}`}
@@ -184,7 +198,7 @@ export function ServePlans(p: { request: Request | null }): JSX.Element {
                     <ul class="plainlist">
                         {a.losers.slice(0, 8).map((w, i) => (
                             <li key={i}>
-                                {wayWords(w)}, {plural(w.gpus, 'GPU')}: {lost[w.loses_by ?? ''] ?? w.loses_by}
+                                {wayWords(w)}, {plural(w.gpus ?? 1, 'GPU')}: {lost[w.loses_by ?? ''] ?? w.loses_by}
                             </li>
                         ))}
                     </ul>

@@ -13,11 +13,11 @@ import { Roofline } from '../chart/roofline';
 import { Timeline } from '../chart/timeline';
 import type { Words } from '../form/fields';
 import { stepKeys } from '../form/step_form';
-import { bytes, count, figure, gib, interval, ms, percent, time, whole } from '../format';
+import { bytes, count, energyWords, figure, gib, interval, ms, percent, time, whole } from '../format';
 import { Card, Delta, Figure, tableOf, Warnings, Wrong, type Table } from '../parts';
-import { read, request, words } from '../request';
+import { patched, read, request } from '../request';
 import { Same } from '../same';
-import { change } from '../state';
+import { change, state } from '../state';
 import { columns, Kernels } from './kernels';
 import { pin } from './pins';
 
@@ -65,7 +65,7 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
     now.current = a;
     const apply = useCallback((c: Change): void => {
         setBefore(now.current);
-        change(words(c.request));
+        change(patched(c.request, state().is));
     }, []);
     // Once settings rest: who reads it does not drag.
     const same = useMemo(
@@ -268,7 +268,7 @@ function Cards(p: {
                         {a.comm_ms > 0
                             ? `; exchanges take ${ms(a.comm_ms)}, ${ms(Math.max(a.comm_ms - a.comm_exposed_ms, 0))} of it hidden`
                             : ''}
-                        .
+                        .{a.energy ? ` ${energyWords(a.energy)}` : ''}
                     </p>
                 </Card>
                 <Card
