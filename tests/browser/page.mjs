@@ -316,11 +316,15 @@ await page.waitForSelector('.side [role="alert"]');
 ok(true, 'a broken config.json is refused with a sentence');
 
 // Addresses that were cut on their way, and those of people who call a GPU by another name.
-for (const hash of ['#step?gpu=h100_sxm&model=%7B%22model_type%22', '#step?model=gpt2&gpu=%7B%22base%22', '#kernel?gpu=%7B%22base%22', '#gpu?model=gpt2&gpu=%7B%22base%22', '#gpu?model=gpt2&gpu=h900']) {
+for (const hash of ['#step?gpu=h100_sxm&model=%7B%22model_type%22', '#step?model=gpt2&gpu=%7B%22base%22', '#kernel?gpu=%7B%22base%22', '#gpu?model=gpt2&gpu=%7B%22base%22', '#gpu?model=gpt2&gpu=h900', '#layout?model=gpt2&gpu=h100_sxm&gpus=0', '#serve?model=gpt2&gpu=h100_sxm&slo_ttft=soon']) {
   await go(page, hash);
   await until(page, view => location.hash.startsWith(view) && document.querySelector('main [role="alert"].note') && document.querySelector('main h1').textContent, hash.split('?')[0]);
-  ok(/unknown|JSON|GPU|model/.test(await page.innerText('main [role="alert"].note')) && !said.length, `${decodeURIComponent(hash)}: said to be wrong`, [await page.innerText('main [role="alert"].note'), ...said.splice(0)].join('\n'));
+  ok(/unknown|JSON|GPU|model|must be/.test(await page.innerText('main [role="alert"].note')) && !said.length, `${decodeURIComponent(hash)}: said to be wrong`, [await page.innerText('main [role="alert"].note'), ...said.splice(0)].join('\n'));
 }
+await go(page, '#compare?model=gpt2&gpu=h100_sxm&pins=%5Bnull%2C%5B%5D%2C5%5D'); // kept steps that are none
+await go(page, '#kernel?gpu=h100_sxm&xm=256&xn=256&xk=256');
+await until(page, () => /m 256/.test(document.querySelector('main h1').textContent));
+ok(!said.length, 'an address written by hand does not end the page', said.splice(0).join('\n'));
 await go(page, '#gpu?model=gpt2&gpu=b200');
 await until(page, () => location.hash === '#gpu?model=gpt2&gpu=b200_sxm' && document.querySelector('main h1').textContent.includes('B200') && document.querySelector('#f-gpu')?.value === 'b200_sxm');
 ok(true, 'a GPU that an address calls by another name has the catalogue\'s');

@@ -1,8 +1,8 @@
 // A first visit, and one without a network: node tests/browser/visit.mjs FOLDER
 //
 // FOLDER holds what `make web` builds. Its size on the wire; examples, and the bar that runs while the predictor comes slowly; a
-// config.json and a trace that are dropped; numbers that a click selects; then the server is stopped, and the page opens again and
-// answers what was not asked before.
+// config.json and a trace that are dropped; numbers that a click selects; a new release; then the server is stopped, and the page
+// opens again and answers what was not asked before.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join, resolve } from 'node:path';
@@ -30,12 +30,16 @@ ok(packed < most, `all files together are under ${most / 1e6} MB on the wire`, [
 console.log(`# ${(packed / 1e6).toFixed(2)} MB on the wire`);
 
 // A plain file server; the predictor comes in five pieces, each when the test has let it go, however slow the machine is.
-let asked = 0, let_go = 0;
+let asked = 0, let_go = 0, released = false;
+/** A later release: other words on the page, and other files of another name for its service worker. */
+const newer = (file, bytes) => !released ? bytes
+  : file.endsWith('app.js') ? Buffer.from(bytes.toString().replaceAll('Examples', 'Samples'))
+  : file.endsWith('service.js') ? Buffer.from(bytes.toString().replace(/[0-9a-f]{16}/, '0123456789abcdef')) : bytes;
 const server = createServer(async (request, answer) => {
   asked++;
   const file = fileOf(folder, request);
   if (!file) return void answer.writeHead(404).end();
-  const bytes = readFileSync(file), pieces = file.endsWith('predictor.bin.gz') && !request.headers['cache-control'] ? 5 : 1;
+  const bytes = newer(file, readFileSync(file)), pieces = file.endsWith('predictor.bin.gz') && !request.headers['cache-control'] ? 5 : 1;
   answer.writeHead(200, { 'content-type': typeOf(file), 'content-length': bytes.length });
   for (let at = 0, piece = Math.ceil(bytes.length / pieces), n = 1; at < bytes.length; at += piece, n++) {
     while (pieces > 1 && n > let_go) await new Promise(done => setTimeout(done, 5));
@@ -85,6 +89,22 @@ ok(await until(page, () => document.querySelector('[data-card="operators"] tbody
 
 // Without a network: the files are kept once the service worker has them all.
 ok(await until(page, async () => !!(await navigator.serviceWorker.getRegistration())?.active), 'a service worker keeps the files');
+// A new release: pages that are open keep theirs, and it takes over once they are closed.
+released = true;
+const word = one => one.waitForSelector('main.body h1').then(() => one.innerText('details.examples summary'));
+const beside = await context.newPage();
+await beside.goto(`${origin}/`);
+ok(await word(beside) === 'Examples' && await until(beside, async () => !!(await navigator.serviceWorker.getRegistration())?.waiting), 'a page keeps its version while a new one is fetched');
+await beside.close();
+await page.close();
+let came = '';
+for (let i = 0; i < 50 && came !== 'Samples'; i++) {
+  const next = await context.newPage();
+  await next.goto(`${origin}/`);
+  came = await word(next);
+  await next.close();
+}
+ok(came === 'Samples', 'a later visit has the new release', came);
 server.closeAllConnections();
 await new Promise(done => server.close(done));
 asked = 0;

@@ -70,7 +70,8 @@ export const modelName = (text: string): string => {
         const config = JSON.parse(text) as { _name_or_path?: string; model_type?: string; base?: string };
         if (!config.model_type && config.base) {
             const { base, ...other } = config as { base: string };
-            return `${base} with ${Object.entries(other).map(([key, v]) => `${key} ${String(v)}`).join(', ')}`;
+            const changed = Object.entries(other).map(([key, v]) => `${key} ${String(v)}`);
+            return changed.length ? `${base} with ${changed.join(', ')}` : base;
         }
         return config._name_or_path || `your ${config.model_type ?? 'model'}`;
     } catch {

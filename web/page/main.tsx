@@ -1,5 +1,5 @@
 // The page: which view is shown, what is asked of the library, examples for who comes for the first time.
-import { render, type JSX } from 'preact';
+import { Component, render, type ComponentChildren, type JSX } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';
 import type { Progress } from '../core/engine';
 import { open } from '../core/source';
@@ -115,6 +115,25 @@ function Side(p: { of: Catalogue; form: View['form'] }): JSX.Element {
     );
 }
 
+/** What a view cannot bear (an address that somebody wrote by hand) ends that view, not the page: other settings try again. */
+class Guard extends Component<{ of: string; children: ComponentChildren }, { of: string; fault: string }> {
+    override state = { of: '', fault: '' };
+    override componentDidCatch(fault: unknown): void {
+        this.setState({ of: this.props.of, fault: fault instanceof Error ? fault.message : String(fault) });
+    }
+    override render(): ComponentChildren {
+        if (!this.state.fault || this.state.of !== this.props.of) return this.props.children;
+        return (
+            <>
+                <h1>Foretell</h1>
+                <p class="note wrong" role="alert">
+                    These settings cannot be shown: {this.state.fault}
+                </p>
+            </>
+        );
+    }
+}
+
 function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
     const now = useAnswered();
     const view = views.find((v) => v.id === now.view && (!v.task || p.of.tasks.has(v.task)));
@@ -160,7 +179,9 @@ function Page(p: { of: Catalogue; first: boolean }): JSX.Element {
                 <main class="body" id="answers" tabIndex={-1}>
                     <Spoken />
                     <Examples of={p.of} first={p.first} />
-                    <Body is={now.is} of={p.of} />
+                    <Guard of={address(now)}>
+                        <Body is={now.is} of={p.of} />
+                    </Guard>
                     <p class="quiet where">Answered {answerer().where}.</p>
                 </main>
             </div>

@@ -39,6 +39,8 @@ const numbers = new Set([
     'prefix_hit',
     'tokens',
     'vpp',
+    'slo_ttft',
+    'slo_tpot',
     'etp',
     'bucket_mib',
     'shard',

@@ -162,6 +162,7 @@ export function follow(first: string): boolean {
         if (!next || address(next) === address(now)) return;
         clearTimeout(writing);
         past = [...past, now].slice(-longest);
+        future = []; // what was undone led elsewhere
         lastKey = '';
         now = next;
         tell(now);

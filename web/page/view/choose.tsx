@@ -10,7 +10,7 @@ import { dtypes } from '../form/step_form';
 import { ModelField } from '../form/subject';
 import { count, figure, ms, percent, plural, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
-import { read, request } from '../request';
+import { read, request, value } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
 import { ServedForm, ServedView } from './choose_serve';
@@ -119,7 +119,7 @@ function chooseRequest(is: Words): Request {
         is,
         ['seq', 'dtype'].filter((k) => is[k]),
     );
-    out['tokens'] = Number(is['tokens']) || 1e12;
+    out['tokens'] = value('tokens', is['tokens'] ?? '1e12');
     out['gpus'] = is['range'] || '8:512';
     const failures = is['failures'];
     if (failures) out['failures'] = Number.isFinite(Number(failures)) ? { rate: Number(failures) } : failures;

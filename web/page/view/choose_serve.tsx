@@ -11,7 +11,7 @@ import { served } from '../form/step_form';
 import { ModelField } from '../form/subject';
 import { count, figure, interval, ms, percent, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, Wrong, type Column } from '../parts';
-import { read, request } from '../request';
+import { read, request, value } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
 import { CountsGroup, offerWords, Others, RentGroup, rentKeys, verdictWords, type Rented } from './rent';
@@ -92,11 +92,13 @@ function servedRequest(is: Words): Request {
         gpu: ['l40s', 'a100_sxm_80gb', 'h100_sxm', 'h200_sxm'],
         ...rentKeys(is, job(is)),
     };
-    if (job(is)) return { ...out, requests: Number(is['requests']) || 1e5 };
-    return { ...out, rate: Number(is['rate']) || 4, slo: { ttft_ms: ttftOf(is), tpot_ms: tpotOf(is) } };
+    if (job(is)) return { ...out, requests: value('requests', is['requests'] ?? '1e5') };
+    const slo = { ttft_ms: value('slo_ttft', ttftOf(is)), tpot_ms: value('slo_tpot', tpotOf(is)) };
+    return { ...out, rate: value('rate', rateOf(is)), slo };
 }
-const ttftOf = (is: Words): number => Number(is['slo_ttft']) || 1000;
-const tpotOf = (is: Words): number => Number(is['slo_tpot']) || 50;
+const ttftOf = (is: Words): string => is['slo_ttft'] ?? '1000';
+const tpotOf = (is: Words): string => is['slo_tpot'] ?? '50';
+const rateOf = (is: Words): string => is['rate'] ?? '4';
 
 const dollars = (usd: number | undefined): string => (usd === undefined ? '–' : `$${figure(usd)}`);
 const columns: readonly Column<Choosable>[] = [
@@ -179,7 +181,7 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
     const priced = (a?.choices ?? []).filter((c) => c.usd_per_million_tokens !== undefined);
     const load = job(p.is)
         ? `${count(Number(p.is['requests']) || 1e5)} requests`
-        : `${figure(Number(p.is['rate']) || 4)} requests/s`;
+        : `${figure(Number(rateOf(p.is)))} requests/s`;
     return (
         <>
             <div class="title">
@@ -283,9 +285,9 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
                                                 ...servedWords(best),
                                                 gpu: best.gpu,
                                                 load: 'rate',
-                                                rate: String(Number(p.is['rate']) || 4),
-                                                slo_ttft: String(ttftOf(p.is)),
-                                                slo_tpot: String(tpotOf(p.is)),
+                                                rate: rateOf(p.is),
+                                                slo_ttft: ttftOf(p.is),
+                                                slo_tpot: tpotOf(p.is),
                                             },
                                             'serve',
                                         )

@@ -8,7 +8,8 @@ export const most = 6;
 export function pins(is: Words): Request[] {
     try {
         const list: unknown = JSON.parse(is['pins'] ?? '[]');
-        return Array.isArray(list) ? (list.slice(0, most) as Request[]) : [];
+        const asked = Array.isArray(list) ? list.filter((r: unknown) => r && typeof r === 'object' && !Array.isArray(r)) : [];
+        return asked.slice(0, most) as Request[];
     } catch {
         return [];
     }

@@ -5,7 +5,7 @@ import { Curves } from '../chart/curves';
 import type { Words } from '../form/fields';
 import { figure, gib, interval, joules, ms, percent, plural, time, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, type Column } from '../parts';
-import { request, words } from '../request';
+import { request, value, words } from '../request';
 
 type Axes = { [axis: string]: unknown };
 export interface Plan {
@@ -76,14 +76,14 @@ export function planWords(q: Plan): { [key: string]: string } {
 export const ranksOf = (is: Words): number => ['tp', 'pp', 'cp', 'dp'].reduce((n, k) => n * (Number(is[k]) || 1), 1);
 
 export function planRequest(is: Words): Request {
-    const gpus = Number(is['gpus']) || (ranksOf(is) > 1 ? ranksOf(is) : 64);
+    const gpus = is['gpus'] ? value('gpus', is['gpus']) : ranksOf(is) > 1 ? ranksOf(is) : 64;
     const out = request(
         'plan',
         is,
         ['seq', 'dtype', 'optimizer', 'master_weights'].filter((k) => is[k]),
     );
     out['gpus'] = gpus;
-    out['global_batch'] = Number(is['global_batch']) || 4 * gpus;
+    out['global_batch'] = is['global_batch'] ? value('global_batch', is['global_batch']) : 4 * (Number(gpus) || 1);
     if (is['framework']) out['framework'] = is['framework'];
     if (is['least']) out['objective'] = is['least'];
     if (is['margin']) out['constraints'] = { memory_margin: Number(is['margin']) };

@@ -88,7 +88,7 @@ export function rentKeys(is: Words, bounded: boolean): Request {
     const out: Request = {};
     for (const key of ['pricing', 'objective', ...(bounded ? ['deadline'] : [])]) if (is[key]) out[key] = is[key];
     if (is['provider']) out['provider'] = list(is['provider']);
-    if (is['kinds']) out['gpu'] = list(is['kinds']);
+    if (list(is['kinds'] ?? '').length) out['gpu'] = list(is['kinds']!);
     if (is['price']) out['price'] = prices(is['price']);
     if (is['kwh_price']) out['kwh_price'] = number(is['kwh_price']);
     if (bounded && is['budget']) out['budget'] = number(is['budget']);

@@ -190,8 +190,7 @@ export function serveRequest(is: Words): Request {
     if (Number(is['simulated']) > 0) out['requests'] = Number(is['simulated']); // as many as a plan was judged by
     if (!(Number(out['replicas']) > 1)) delete out['routing']; // of one engine it says nothing
     const slo: Request = {};
-    if (Number(is['slo_ttft']) > 0) slo['ttft_ms'] = Number(is['slo_ttft']);
-    if (Number(is['slo_tpot']) > 0) slo['tpot_ms'] = Number(is['slo_tpot']);
+    for (const of of ['ttft', 'tpot']) if (is[`slo_${of}`]) slo[`${of}_ms`] = value(`slo_${of}`, is[`slo_${of}`]!);
     if (Object.keys(slo).length) out['slo'] = slo;
     return out;
 }
