@@ -80,6 +80,11 @@ static void other(ft_tape *t, const ft_node *n, ft_ref g)
     for (int i = 0; i < n->in_count && i < FT_NODE_OUTPUTS; i++)
         out[i] = ft__needs_grad(t, n->in[i]) ? ft__result_like(t, &back, n->in[i]) : FT_NONE;
     back.op = n->op;
+    if (n->walk == FT_WALK_WEIGHT_NORM) {
+        back.walk = FT_WALK_WEIGHT_NORM_BACKWARD;
+        back.trips = n->trips;
+        back.blocks = n->blocks;
+    }
     if (n->op.kind == FT_OP_OTHER) {
         back.op.u.other.bytes *= 2;
         back.op.u.other.flops *= 2;
@@ -88,6 +93,16 @@ static void other(ft_tape *t, const ft_node *n, ft_ref g)
     }
     ft__emit(&t->b, &back);
     for (int i = 0; i < n->in_count && i < FT_NODE_OUTPUTS; i++) ft__tape_give(t, n->in[i], out[i]);
+}
+
+static void picture(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    if (ft__is_windows(n))
+        ft__backward_windows(t, n, g);
+    else if (n->in_count > 1)
+        ft__backward_sample(t, n, g);
+    else
+        ft__backward_pool(t, n, g);
 }
 
 static void undo(ft_tape *t, const ft_node *n)
@@ -117,7 +132,12 @@ static void undo(ft_tape *t, const ft_node *n)
                       : n->assigns  ? parts_back(t, n, g)
                                     : ft__summed(t, n, g, n->in[0]));
         break;
-    case FT_DO_EXPAND: ft__tape_give(t, n->in[0], ft__summed(t, n, g, n->in[0])); break;
+    case FT_DO_EXPAND:
+        if (ft__is_overlap(n))
+            ft__backward_overlap(t, n, g);
+        else
+            ft__tape_give(t, n->in[0], ft__summed(t, n, g, n->in[0]));
+        break;
     case FT_DO_CAT: ft__backward_cat(t, n, g); break;
     case FT_DO_VIEW: ft__backward_view(t, n, g); break;
     case FT_DO_SLICE: ft__backward_slice(t, n, g); break;
@@ -125,7 +145,7 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_BATCHNORM:
         ft__is_groupnorm(n) ? ft__backward_groupnorm(t, n, g) : ft__backward_batchnorm(t, n, g);
         break;
-    case FT_DO_POOL: n->in_count > 1 ? ft__backward_sample(t, n, g) : ft__backward_pool(t, n, g); break;
+    case FT_DO_POOL: picture(t, n, g); break;
     case FT_DO_RECUR: ft__backward_recur(t, n, g); break;
     case FT_DO_LOSS: loss(t, n); break;
     case FT_DO_COMM: comm(t, n, g); break;
@@ -140,7 +160,7 @@ void ft__tape_node(ft_tape *t, const ft_node *n)
 {
     int32_t first = t->b.g->node_count;
     undo(t, n);
-    if (!(n->count > 1) || n->verb == FT_DO_RECUR || t->b.status != FT_OK) return;
+    if (!(n->count > 1) || n->verb == FT_DO_RECUR || ft__is_windows(n) || t->b.status != FT_OK) return;
     /* A node of a loop: its gradients run as often, over as small shares. Operators of n's own kind took n's sizes;
      * pointwise ones and sums were sized by their tensors. */
     for (int32_t i = first; i < t->b.g->node_count; i++) {

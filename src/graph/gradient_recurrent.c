@@ -16,13 +16,19 @@ static ft_ref weight_gradient(ft_tape *t, const ft_node *n, ft_ref gates, ft_ref
     return out;
 }
 
-static ft_ref bias_gradient(ft_tape *t, const ft_node *n, ft_ref gates, ft_ref bias)
+/* cuDNN sums biases' gradients over all steps and rows one behind the other, whatever the width: by its kernels' names
+ * GENERIC_elementWise_bp2, GRU_elementWise_bp2. */
+static ft_ref bias_gradient(ft_tape *t, const ft_node *n, ft_ref gates, ft_ref bias, ft_ref weight)
 {
     ft_node back = ft__node_of(FT_DO_ROW, n->at);
     ft__node_in(&back, gates);
     ft_tensor g = *T(gates);
     ft_ref out = ft__result_like(t, &back, bias);
     back.op = ft__row_kernel("sum_cols", FT_PASS_FWD, g.rows, g.cols, g.dtype);
+    int64_t blocks = T(weight)->rows / T(weight)->cols;
+    back.walk = blocks == 4 ? FT_WALK_BIAS_LSTM : blocks == 3 ? FT_WALK_BIAS_GRU : FT_WALK_BIAS_PLAIN;
+    back.trips = (float)g.rows;
+    back.blocks = 1;
     ft__emit(&t->b, &back);
     return out;
 }
@@ -69,7 +75,7 @@ void ft__backward_recur(ft_tape *t, const ft_node *n, ft_ref g)
     for (int i = 0; i < ways && t->b.status == FT_OK; i++) {
         ft_ref weight = n->in[ways + i], bias = n->in_count > 2 * ways ? n->in[2 * ways + i] : FT_NONE;
         if (ft__needs_grad(t, weight)) ft__tape_give(t, weight, weight_gradient(t, n, found[i], n->out[0], weight));
-        if (ft__needs_grad(t, bias)) ft__tape_give(t, bias, bias_gradient(t, n, found[i], bias));
+        if (ft__needs_grad(t, bias)) ft__tape_give(t, bias, bias_gradient(t, n, found[i], bias, weight));
         ft__tape_give(t, n->in[i], found[i]);
     }
 }

@@ -30,6 +30,11 @@ void ft__backward_conv(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__backward_batchnorm(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__backward_pool(ft_tape *t, const ft_node *n, ft_ref g);
 
+/* windows.c */
+bool ft__is_windows(const ft_node *n);
+bool ft__is_overlap(const ft_node *n);
+void ft__backward_windows(ft_tape *t, const ft_node *n, ft_ref g);
+void ft__backward_overlap(ft_tape *t, const ft_node *n, ft_ref g);
 /* sample.c */
 void ft__backward_sample(ft_tape *t, const ft_node *n, ft_ref g);
 

@@ -83,9 +83,19 @@ typedef enum ft_walk {
     FT_WALK_SAMPLE_CUBIC_LOW_BACKWARD,
     FT_WALK_SAMPLE_CUBIC_CLIPPED_BACKWARD,
     FT_WALK_SAMPLE_VOLUME_BACKWARD,
-    FT_WALK_ACROSS, /* copies across the order in which elements lie */
-    FT_WALK_ATOMIC, /* sums into places that an index names, in 16 bits: an atomic for each element */
-    FT_WALK_SCAN,   /* running sums along an axis that is not memory's innermost: a thread per column, step by step */
+    FT_WALK_ACROSS,   /* copies across the order in which elements lie */
+    FT_WALK_ATOMIC,   /* sums into places that an index names, in 16 bits: an atomic for each element */
+    FT_WALK_SCAN,     /* running sums along an axis that is not memory's innermost: a thread per column, step by step */
+    FT_WALK_UNFOLD,   /* windows of one picture: a thread per place and channel, a tap a trip */
+    FT_WALK_FOLD,     /* windows into pictures: a thread per pixel, a window a trip */
+    FT_WALK_OVERLAP,  /* the same of views along one axis */
+    FT_WALK_COUNT_UP, /* whole numbers one after the other, by PyTorch's kernel for any step */
+    FT_WALK_ADD_BY_INDEX, /* elements of 16 bits added to where an index of each says */
+    FT_WALK_BIAS_LSTM,    /* cuDNN's gradients of a recurrent layer's biases, which go through all steps row by row */
+    FT_WALK_BIAS_GRU,
+    FT_WALK_BIAS_PLAIN,
+    FT_WALK_WEIGHT_NORM, /* norms of columns, a block for every sixteen of them: rows by 64, twice */
+    FT_WALK_WEIGHT_NORM_BACKWARD,
     FT_WALK_COUNT
 } ft_walk;
 #endif

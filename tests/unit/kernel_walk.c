@@ -90,8 +90,9 @@ static void measured_batch_norms_by_tiles(void **state)
     assert_true(c.blocks == 256 && c.trips == b.trips); /* eight channels more take a second tile of 32 */
 }
 
-/* Kernels of data/measurements/h200/operators.jsonl and operators_second.jsonl: a group norm's sums over more than the
- * cache holds, running sums along an outer axis, elements added by atomics, operands in unlike orders. */
+/* Kernels of data/measurements/h200/operators.jsonl, operators_second.jsonl and operators_third.jsonl: a group norm's
+ * sums over more than the cache holds, running sums along an outer axis, elements added by atomics, operands in unlike
+ * orders, windows put together, sums of biases, norms of columns. */
 static void measured_walks_of_operators(void **state)
 {
     (void)state;
@@ -114,6 +115,23 @@ static void measured_walks_of_operators(void **state)
         {FT_WALK_ACROSS, 1, 65536, 222.3},
         {FT_WALK_ACROSS, 1, 18816, 59.5},
         {FT_WALK_ACROSS, 1, 4096, 14.8},
+        {FT_WALK_FOLD, 4, 18816, 443.6}, /* operators_third.jsonl from here on */
+        {FT_WALK_FOLD, 9, 18816, 748.2},
+        {FT_WALK_FOLD, 9, 3136, 132.6},
+        {FT_WALK_FOLD, 4, 12544, 291},
+        {FT_WALK_FOLD, 1, 25088, 313.1},
+        {FT_WALK_OVERLAP, 1, 6144, 31.7},
+        {FT_WALK_OVERLAP, 1, 24576, 134.9},
+        {FT_WALK_COUNT_UP, 1, 24576, 119},
+        {FT_WALK_ADD_BY_INDEX, 1, 46080, 210.6},
+        {FT_WALK_BIAS_LSTM, 65536, 1, 560.4},
+        {FT_WALK_BIAS_LSTM, 12544, 1, 108.5},
+        {FT_WALK_BIAS_GRU, 16384, 1, 356.3},
+        {FT_WALK_BIAS_GRU, 8192, 1, 196.3},
+        {FT_WALK_BIAS_PLAIN, 16384, 1, 59.1},
+        {FT_WALK_WEIGHT_NORM, 576, 8, 193.9},
+        {FT_WALK_WEIGHT_NORM, 1024, 8, 439.7},
+        {FT_WALK_WEIGHT_NORM_BACKWARD, 1024, 8, 800.7},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double us = 1e3 * ft__walk_ms(&device, rows[i].walk, rows[i].trips, rows[i].blocks);

@@ -139,6 +139,42 @@ static void indices(void **state)
     assert_int_equal(0, help_kernels(g, FT_BACKWARD)); /* indices have none */
 }
 
+static const ft_node *walking(const ft_graph *g, ft_phase phase, ft_walk walk)
+{
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (g->nodes[i].phase == phase && g->nodes[i].walk == walk && ft__node_runs(&g->nodes[i])) return &g->nodes[i];
+    return NULL;
+}
+
+/* Views of windows that overlap run nothing. Going back one kernel adds them up, or all elements are numbered, the
+ * numbers copied as the view lies, and added by. */
+static void windows_of_a_sequence(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'expand','in':'t','shape':['batch',2,'seq',64],'overlap':'count','out':'y'}");
+    assert_true(walking(g, FT_BACKWARD, FT_WALK_OVERLAP) && !walking(g, FT_FORWARD, FT_WALK_OVERLAP));
+    assert_true(help_count(g, FT_BACKWARD, "fill") == 1 && !walking(g, FT_BACKWARD, FT_WALK_COUNT_UP));
+    g = BACK("{'op':'expand','in':'t','shape':['batch',2,'seq',64],'overlap':'index','out':'y'}");
+    assert_true(walking(g, FT_BACKWARD, FT_WALK_COUNT_UP) && walking(g, FT_BACKWARD, FT_WALK_ADD_BY_INDEX));
+    assert_int_equal(2, help_count(g, FT_BACKWARD, "fill"));                     /* zeros, numbers */
+    g = BACK("{'op':'expand','in':'t','shape':['batch',2,'seq',64],'out':'y'}"); /* repeated: a sum */
+    assert_true(!walking(g, FT_BACKWARD, FT_WALK_OVERLAP) && help_count(g, FT_BACKWARD, "fill") == 0);
+}
+
+/* Along the last axis sixteen columns are a block, which goes through all rows; along the first it is as fast as
+ * memory. */
+static void norms_of_weights(void **state)
+{
+    (void)state;
+    ft_graph *g =
+        BACK("{'op':'sum','in':'t','axes':[0,1],'out':'g'},{'op':'weight_norm','in':['t','g'],'last':true,'out':'y'}");
+    const ft_node *there = walking(g, FT_FORWARD, FT_WALK_WEIGHT_NORM),
+                  *back = walking(g, FT_BACKWARD, FT_WALK_WEIGHT_NORM_BACKWARD);
+    assert_true(there && back && there->blocks == 4 && there->trips == 8 && back->trips == 8);
+    g = BACK("{'op':'sum','in':'t','axis':2,'out':'g'},{'op':'weight_norm','in':['t','g'],'out':'y'}");
+    assert_true(!walking(g, FT_FORWARD, FT_WALK_WEIGHT_NORM) && help_count(g, FT_BACKWARD, "weight_norm") == 1);
+}
+
 static void pictures(void **state)
 {
     (void)state;
@@ -156,6 +192,16 @@ static void pictures(void **state)
         "{'op':'linear','in':'w','features':2,'out':'at'},{'op':'detach','in':'t','out':'u'},"
         "{'op':'grid_sample','in':['u','at'],'mode':'cubic','border':true,'out':'y'}");
     assert_true(help_count(g, FT_BACKWARD, "fill") == 0 && help_count(g, FT_BACKWARD, "grid_sample") == 1);
+    /* Windows: a copy and a kernel for each picture; one kernel puts them together. Each is the other's gradient. */
+#define CUT "{'op':'unfold','in':'t','window':[3,3],'stride':[2,2],'shape':['batch',72,225],"
+    g = PICTURE(CUT "'out':'y'}");
+    const ft_node *cut = walking(g, FT_FORWARD, FT_WALK_UNFOLD), *put = walking(g, FT_BACKWARD, FT_WALK_FOLD);
+    assert_true(cut && cut->count == 4 && cut->trips == 9 && cut->op.u.elementwise.numel == 72 * 225);
+    assert_true(put && put->count == 1 && put->trips == 4 && put->op.u.elementwise.numel == 4 * 8 * 32 * 32);
+    g = PICTURE(CUT
+                "'out':'w'},{'op':'fold','in':'w','window':[3,3],'stride':[2,2],'shape':['batch',8,32,32],'out':'y'}");
+    put = walking(g, FT_FORWARD, FT_WALK_FOLD), cut = walking(g, FT_BACKWARD, FT_WALK_UNFOLD);
+    assert_true(put && put->trips == 4 && cut && cut->count == 4 && cut->trips == 9);
     g = PICTURE("{'op':'pad','in':'t','shape':['batch',8,34,34],'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "pad"));
     g = PICTURE("{'op':'groupnorm','in':'t','groups':2,'out':'y'}");
@@ -261,6 +307,8 @@ int main(void)
         cmocka_unit_test(norms_across_the_order),
         cmocka_unit_test(pieces),
         cmocka_unit_test(indices),
+        cmocka_unit_test(windows_of_a_sequence),
+        cmocka_unit_test(norms_of_weights),
         cmocka_unit_test(pictures),
         cmocka_unit_test(elements),
         cmocka_unit_test(losses),

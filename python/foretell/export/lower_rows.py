@@ -320,6 +320,33 @@ def _upsample(low: Lowering, call: Call) -> None:
     low.emit("upsample", [x], call.out, {"shape": list(call.out.shape), **({"mode": mode} if mode else {})})
 
 
+@rule("im2col", "col2im")
+def _windows(low: Lowering, call: Call) -> None:
+    """F.unfold and F.fold; a single picture has no batch."""
+    x, out, first = low.now(call.args[0]), call.out, 1 if call.op == "im2col" else 2
+    window, stride = call.arg(first, "kernel_size", None), call.arg(first + 3, "stride", None)
+    shape = list(out.shape)
+    if len(x.shape) == (3 if call.op == "im2col" else 2):
+        seen = low.value((1, *x.shape), x.dtype)
+        low.view(x, seen)
+        x, shape = seen, [1, *shape]
+    made = out if len(shape) == len(out.shape) else low.value(shape, out.dtype)
+    keys = {"window": [int(each) for each in window], "stride": [int(each) for each in stride], "shape": shape}
+    low.emit("unfold" if call.op == "im2col" else "fold", [x], made, keys)
+    if made is not out:
+        low.view(made, out)
+
+
+@rule("_weight_norm_interface")
+def _weight_norm(low: Lowering, call: Call) -> None:
+    """A weight by its direction and length; the norms, which it gives too, are kept for its gradient and small."""
+    v, g = low.now(call.args[0]), low.now(call.args[1])
+    last = int(call.arg(2, "dim", 0)) % len(v.shape) == len(v.shape) - 1 and len(v.shape) > 1
+    low.emit("weight_norm", [v, g], call.outs[0], {"last": True} if last else {})
+    for norms in call.outs[1:]:
+        low.emit("empty", [], norms, {"shape": list(norms.shape) or [1]})
+
+
 @rule("grid_sampler", "grid_sampler_2d", "grid_sampler_3d")
 def _sampled(low: Lowering, call: Call) -> None:
     x, places = low.now(call.args[0]), low.now(call.args[1])

@@ -176,12 +176,23 @@ def _slice(low: Lowering, call: Call) -> None:
     if x.numel == call.out.numel:
         low.view(x, call.out)
     elif call.out.numel > x.numel:  # unfold with overlapping windows
-        low.emit("expand", [x], call.out, {"shape": list(call.out.shape)})
+        low.emit("expand", [x], call.out, {"shape": list(call.out.shape), "overlap": "count"})
     else:
         keys: dict[str, Any] = {"shape": list(call.out.shape) or [1]}
         if call.op == "select" and len(call.out.shape) == len(x.shape) - 1 and call.out.shape:
             keys["axis"] = int(call.arg(1, "dim", 0)) % len(x.shape)
         low.emit("slice", [x], call.out, keys)
+
+
+@rule("as_strided")
+def _as_strided(low: Lowering, call: Call) -> None:
+    x = low.now(call.args[0])
+    if call.out.numel == x.numel:
+        low.view(x, call.out)
+    elif call.out.numel > x.numel:  # windows that overlap: going back every element is found by its number
+        low.emit("expand", [x], call.out, {"shape": list(call.out.shape), "overlap": "index"})
+    else:
+        low.emit("slice", [x], call.out, {"shape": list(call.out.shape) or [1]})
 
 
 @rule("split", "split_with_sizes", "chunk", "tensor_split", "unsafe_chunk", "unsafe_split", "unbind", "hsplit", "dsplit")

@@ -148,7 +148,8 @@ ft_node_reader ft__read_experts, ft__read_grouped, ft__read_attention;
 /* recurrent.c */
 ft_node_reader ft__read_recurrence;
 /* image.c */
-ft_node_reader ft__read_conv, ft__read_pool, ft__read_resized, ft__read_sampled;
+ft_node_reader ft__read_conv, ft__read_pool, ft__read_resized, ft__read_sampled, ft__read_windows;
+ft_node_reader ft__read_weight_norm;
 /* view.c, join.c */
 ft_node_reader ft__read_view, ft__read_transpose, ft__read_part, ft__read_copy, ft__read_cat, ft__read_split;
 /* reduce.c, norm.c */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "graph/emit.h"
+#include "graph/windows.h"
 #include "import/graphfile/reader.h"
 
 /* "shape" into a result that begins like x; false after an error. */
@@ -124,6 +125,18 @@ static void part_strides(ft_graph_reader *r, const ft_named *x, ft_named *out)
     out->unordered = true;
 }
 
+/* Windows that share elements, and how their gradient finds them. */
+static bool overlapping(ft_graph_reader *r, bool *overlaps, bool *indexed)
+{
+    const json_t *said = json_object_get(r->at, "overlap");
+    const char *how = json_string_value(said);
+    *overlaps = said != NULL;
+    *indexed = how && !strcmp(how, "index");
+    if (!said || *indexed || (how && !strcmp(how, "count"))) return true;
+    ft__graphfile_fail(r, FT_E_NAME, "\"overlap\" must be \"count\" or \"index\"");
+    return false;
+}
+
 /* slice, expand, detach. */
 void ft__read_part(ft_graph_reader *r, ft_at at)
 {
@@ -162,8 +175,10 @@ void ft__read_part(ft_graph_reader *r, ft_at at)
             ft__graphfile_contiguous(&out);
             out.unordered = true;
         }
-        out.repeats = x.ref;
-        out.ref = ft__expand(b, x.ref, rows, cols);
+        bool indexed, overlaps;
+        if (!overlapping(r, &overlaps, &indexed)) return;
+        if (!overlaps) out.repeats = x.ref;
+        out.ref = overlaps ? ft__overlap(b, x.ref, rows, cols, indexed) : ft__expand(b, x.ref, rows, cols);
     }
     ft__graphfile_give(r, 0, &out);
 }
