@@ -104,6 +104,22 @@ bool ft__conv_forward_hole(const ft_conv_layer *l, const ft_conv_way *way)
     return may_fall(l, way) && (many || middling);
 }
 
+bool ft__conv_whole_hole(const ft_conv_layer *l, const ft_conv_way *way)
+{
+    const struct ft__k_conv_whole_holes *at = &ft__k_conv_whole_holes;
+    return may_fall(l, way) && l->gradients == 0 && l->g == 1 && l->oh * l->ow == 1 && l->taps == at->taps &&
+           l->n > at->from && l->n < at->to;
+}
+
+ft_own_figures ft__conv_whole(const ft_device *device, const ft_conv_layer *l, double memory_ms)
+{
+    const struct ft__k_conv_whole_holes *at = &ft__k_conv_whole_holes;
+    double waves = fmax(1, l->pixels * l->k / at->tile / device->sms);
+    double ms = 1e-3 * at->step_us * l->c * l->taps * waves;
+    return (ft_own_figures){
+        .ms = ms, .compute_ms = ms, .memory_ms = memory_ms, .spread = FT_K_CONV_WHOLE_SPREAD, .alone = true};
+}
+
 bool ft__conv_weights_hole(const ft_conv_layer *l, const ft_conv_way *way)
 {
     const struct ft__k_conv_weights_holes *at = &ft__k_conv_weights_holes;

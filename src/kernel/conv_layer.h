@@ -3,6 +3,7 @@
 #define FT_KERNEL_CONV_LAYER_H
 #include "device/traits.h"
 #include "graph/operator.h"
+#include "kernel/depthwise.h"
 
 typedef struct ft_conv_layer {
     double n, g, c, k, h, w, r, s, stride, depth, e; /* as asked; e: bytes of an element */
@@ -36,5 +37,8 @@ ft_conv_layer ft__conv_layer(const ft_op *op);
 ft_conv_way ft__conv_way(const ft_device *device, const ft_op *op, const ft_conv_layer *l);
 /* Where cuDNN 9's heuristic, asked for a 7x7 filter in half precision, answers with an fp32 kernel. */
 bool ft__conv_forward_hole(const ft_conv_layer *l, const ft_conv_way *way);
+/* The same of a filter as large as its picture, and what that takes: one number of its sums behind the other. */
+bool ft__conv_whole_hole(const ft_conv_layer *l, const ft_conv_way *way);
+ft_own_figures ft__conv_whole(const ft_device *device, const ft_conv_layer *l, double memory_ms);
 bool ft__conv_weights_hole(const ft_conv_layer *l, const ft_conv_way *way);
 #endif

@@ -20,6 +20,7 @@
 #include "kernel/traffic.h"
 
 enum { EVEN_MOST = 256 };
+#define SLOW_NOTE "7x7 filter: cuDNN falls to a kernel without matrix units here"
 
 /* Share of a kernel's output that the next one still finds in the last-level cache. */
 static double kept(const ft_device *device, double bytes)
@@ -348,7 +349,7 @@ static void gradient_parts(conv *c, bool want)
 static const char *note(const conv *c)
 {
     if (!c->way.matrix || c->way.direct) return NULL;
-    if (c->hole) return "7x7 filter: cuDNN falls to a kernel without matrix units here";
+    if (c->hole) return SLOW_NOTE;
     if (c->l.nhwc && c->way.cp * c->l.g != c->l.c) return "channels not a multiple of 16 bytes: padded first";
     if (!c->l.nhwc && !c->way.point && !c->way.few) return "NCHW: transposed before and after the product";
     return NULL;
@@ -372,6 +373,10 @@ void ft__conv_physics(const ft_device *device, const ft_op *op, const double *th
     rates(&c);
     traffic(&c);
     moves(&c);
+    if (ft__conv_whole_hole(l, &c.way)) {
+        own_figures(&c, ft__conv_whole(device, l, c.traffic), SLOW_NOTE, want, out);
+        return;
+    }
     if (c.way.direct) direct_parts(&c);
     if (!c.way.direct && l->forward) result_part(&c, want);
     if (!c.way.direct && l->gradients > 0) gradient_parts(&c, want);

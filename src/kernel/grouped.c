@@ -5,6 +5,7 @@
  * first, pictures and filters, and back afterwards. The kernel that does it computes where every element goes and takes
  * longer than the product. apart         where padding would waste too much, and for wide groups of few pixels: every
  * group is cut out, has a product of its own, and is put back.
+ * long          filters of 64 taps and more along one axis: the same, whatever the width.
  *
  * NCHW is turned to channels last and back, padded on the way. Figures and rows in data/constants/kernel/grouped.json;
  * what they leave is learned. */
@@ -42,6 +43,7 @@ static double power_of_two(double width)
 /* What the parts share: sizes in elements, times in ms. */
 typedef struct sizes {
     double groups, x, y, pixels, taps, width, padded, each, element, bandwidth, peak, turn;
+    bool line; /* filters along one axis */
 } sizes;
 
 static bool runs_apart(const sizes *s, int part, double stride)
@@ -53,6 +55,21 @@ static bool runs_apart(const sizes *s, int part, double stride)
     if (part == FILTER) return s->pixels > at->filter_pixels && s->width > at->narrow;
     return strided || (s->width > at->narrow && s->width < at->wide) ||
            (s->width >= at->wide && s->pixels < at->pixels);
+}
+
+/* Filters so long that no kernel takes all groups: each by itself, a step along its sum behind the other. 0: shorter
+ * ones, and gradients of filters, whose sums are over pixels. */
+static double long_ms(const sizes *s, int part)
+{
+    const struct ft__k_grouped_long_filters *at = &ft__k_grouped_long_filters;
+    double least = part == FORWARD ? at->width : at->input_width, deep = s->width * s->taps;
+    if (part == FILTER || !s->line || s->taps < at->taps || !(s->width > least)) return 0;
+    bool odd = fmod(s->width, at->even) > 0;
+    bool lanes = odd && (part == FORWARD ? deep > at->deep : s->width > at->odd_width || s->pixels < at->pixels);
+    double steps = ceil(s->width / at->even) * s->taps;
+    double us = lanes ? deep * (part == FORWARD ? at->lane_us : at->input_lane_us)
+                      : at->start_us + steps * (part == FORWARD ? at->step_us : at->input_us);
+    return 1e-3 * us * s->groups;
 }
 
 /* The two pictures that a part reads, or reads and writes. */
@@ -67,7 +84,11 @@ static double part_ms(const ft_device *device, const sizes *s, int part, double 
     const effort *f = &efforts[part];
     double start = f->start_us * 1e-3, both = (s->x + s->y) * s->element, wide = fmax(s->padded, WIDTH);
     double bytes = both / (FT_K_GROUPED_BANDWIDTH * s->bandwidth), turns = both / (FT_K_GROUPED_TURN * s->bandwidth);
-    double turn_us = FT_K_GROUPED_TURN_US * 1e-3;
+    double turn_us = FT_K_GROUPED_TURN_US * 1e-3, apart = long_ms(s, part);
+    if (apart > 0) {
+        *compute = s->each * s->width / s->peak;
+        return apart + turns + turn_us;
+    }
     if (runs_apart(s, part, stride)) {
         *compute = s->each * fmax(s->width, WIDTH / 2.0) / (FT_K_GROUPED_APART_RATE * s->peak);
         return start + FT_K_GROUPED_APART_US * 1e-3 * s->groups + fmax(*compute, bytes) + turns + turn_us;
@@ -95,7 +116,8 @@ ft_own_figures ft__grouped(const ft_device *device, const ft_op *op)
                .padded = power_of_two(c / g),
                .element = ft_dtype_bytes(op->dtype),
                .bandwidth = device->memory_gbps * 1e6,
-               .peak = ft__peak_tflops(device, op->dtype) * 1e9};
+               .peak = ft__peak_tflops(device, op->dtype) * 1e9,
+               .line = op->u.conv.r == 1 || op->u.conv.s == 1};
     int parts = ft__conv_parts(op);
     ft_own_figures out = {.spread = FT_K_GROUPED_SPREAD};
     for (int part = FORWARD; part < PARTS; part++) {
@@ -104,6 +126,7 @@ ft_own_figures ft__grouped(const ft_device *device, const ft_op *op)
         s.each = 2 * (part == INPUT ? n * h * w * c * (k / c) / (stride * stride) : s.y) * s.taps;
         out.ms += part_ms(device, &s, part, stride, op->u.conv.nhwc, &compute);
         out.compute_ms += compute;
+        if (long_ms(&s, part) > 0) out.alone = true;
         out.memory_ms += (s.x + s.y) * s.element / (FT_K_GROUPED_BANDWIDTH * s.bandwidth);
     }
     return out;
