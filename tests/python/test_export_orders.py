@@ -107,3 +107,52 @@ def test_running_sums_along_an_outer_axis_take_their_steps() -> None:
         return sum(k["ms"] for k in answer["kernels"] if k["op"] == "cumsum")
 
     assert ms(1) > 0.02  # 64 steps of 0.37 us
+
+
+def test_windows_of_a_picture_are_kernels_of_their_own() -> None:
+    def outlook(x: torch.Tensor) -> torch.Tensor:
+        return F.fold(F.unfold(x, 3, padding=1, stride=2) * 2, (32, 32), 3, padding=1, stride=2)
+
+    graph = export(Runs(outlook).to("meta"), picture(8, 64, 32, 32), loss=lambda out: out.mean())
+    (cut,), (put,) = nodes(graph, "unfold"), nodes(graph, "fold")
+    assert cut["window"] == [3, 3] and cut["stride"] == [2, 2] and put["shape"] == [8, 64, 32, 32]
+    assert not graph.warnings
+    alone = export(Runs(lambda x: F.unfold(x[0], 2, stride=2)).to("meta"), picture(8, 64, 32, 32), task="forward")
+    assert nodes(alone, "unfold")[0]["shape"] == [1, 256, 256]
+
+
+def test_windows_that_overlap_are_added_up_going_back() -> None:
+    def counted(x: torch.Tensor) -> torch.Tensor:
+        return x.unfold(2, 8, 4).contiguous()
+
+    def indexed(x: torch.Tensor) -> torch.Tensor:
+        x = x.contiguous()
+        return x.as_strided((8, 64, 7, 8, 32), (65536, 1024, 128, 32, 1)).contiguous()
+
+    for run, how in ((counted, "count"), (indexed, "index")):
+        graph = export(Runs(run).to("meta"), picture(8, 64, 32, 32), loss=lambda out: out.mean())
+        assert nodes(graph, "expand")[0]["overlap"] == how and not graph.warnings
+
+
+def test_a_weights_norm_along_its_last_axis_is_told_from_one_along_its_first() -> None:
+    for dim in (0, 2):
+        layer = nn.utils.parametrizations.weight_norm(nn.Conv1d(64, 64, 16, groups=4), dim=dim)
+        graph = export(layer.to("meta"), torch.empty(2, 64, 128, device="meta"), loss=lambda out: out.mean())
+        (norm,) = nodes(graph, "weight_norm")
+        assert norm.get("last", False) == (dim == 2) and not graph.warnings
+
+
+def test_what_a_model_asserts_of_all_its_inputs_is_taken_to_hold() -> None:
+    class Sure(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.words = nn.Embedding(100, 8)
+
+        def forward(self, ids: torch.Tensor) -> torch.Tensor:
+            shifted = ids.new_zeros(ids.shape)
+            shifted[..., 1:] = ids[..., :-1].clone()
+            assert torch.all(shifted >= 0).item()
+            return self.words(shifted)
+
+    graph = export(Sure().to("meta"), torch.zeros(4, 16, dtype=torch.long, device="meta"), task="forward")
+    assert "embedding" in ops(graph)

@@ -86,7 +86,10 @@ class _Known(TorchFunctionMode):
         if getattr(func, "__name__", "") in _SOUND and len(args) == 1 and isinstance(args[0], torch.Tensor):
             size = args[0].shape if args[0].numel() <= LIMIT else (1,) * args[0].ndim
             return torch.tensor([_SOUND[func.__name__]] * math.prod(size)).reshape(size)
-        return func(*args, **kwargs)
+        made = func(*args, **kwargs)
+        if getattr(func, "__name__", "") == "all" and len(args) == 1 and not kwargs and getattr(made, "constant", None) is None:
+            return torch.tensor(True)  # what a model asserts of all its inputs is taken to hold
+        return made
 
 
 @contextlib.contextmanager
