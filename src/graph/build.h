@@ -32,6 +32,7 @@ typedef struct ft_build {
     int64_t runs_each;    /* and while this is more than 1 so many iterations each */
     bool conv1d;          /* weights stand [in, out]: gpt2 */
     bool channels_last;   /* images as NHWC */
+    bool turned_norms;    /* batch norms of a sequence whose channels lie next to each other, in three axes */
     int64_t lora_rank;    /* > 0: linears inside blocks get a trained adapter */
     ft_adapters adapters; /* which, and how; nothing left to a stack */
     bool unpacks_openly;  /* packed weights are unpacked by plain operators that autograd sees (build_adapter.c) */

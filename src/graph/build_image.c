@@ -78,6 +78,9 @@ static void walks(ft_node *n, ft_walking w)
     n->blocks = (float)w.blocks;
 }
 
+/* Element by element, in an order that no kernel of the norm knows. */
+static ft_walking whole(const ft_tensor *x, ft_walk walk) { return (ft_walking){walk, 1, ft__tensor_numel(x) / 512}; }
+
 ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -92,7 +95,7 @@ ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_
         if (sums == FT_NONE) return FT_NONE;
         b->g->tensors[sums].trained = false;
         moments.op = ft__bytes_kernel("batchnorm_moments", t.dtype, ft__tensor_bytes(&t), 4 * ft__tensor_numel(&t));
-        walks(&moments, ft__batchnorm_moments(&pictures));
+        walks(&moments, b->turned_norms ? whole(&t, FT_WALK_MOMENTS_TURNED) : ft__batchnorm_moments(&pictures));
         ft__emit(b, &moments);
     }
     ft_node n = ft__node_of(FT_DO_BATCHNORM, at);
@@ -110,7 +113,7 @@ ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_
         n.op.u.elementwise.bytes += ft__tensor_bytes(&t);
         walks(&n, ft__batchnorm_both(&pictures, low));
     } else {
-        walks(&n, ft__batchnorm_result(&pictures, low));
+        walks(&n, b->turned_norms ? whole(&t, FT_WALK_NORM_TURNED) : ft__batchnorm_result(&pictures, low));
     }
     ft__emit(b, &n);
     ft__module(b, 1);

@@ -57,6 +57,7 @@ void ft__backward_batchnorm(ft_tape *t, const ft_node *n, ft_ref g)
     ft_pictures pictures = ft__pictures_of(T(n->in[0]), channels);
     bool library = ft__batchnorm_by_library(T(n->in[0])->dtype, n->in_count > 1 ? T(n->in[1])->element_bytes : 0);
     ft_walking walk = ft__batchnorm_gradient(&pictures, T(g)->element_bytes < 4, library);
+    if (n->walk == FT_WALK_NORM_TURNED) walk = (ft_walking){FT_WALK_GRADIENT_TURNED, 1, (double)n->blocks};
     back.walk = walk.walk;
     back.trips = (float)walk.trips;
     back.blocks = (float)walk.blocks;

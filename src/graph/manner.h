@@ -94,6 +94,9 @@ typedef enum ft_walk {
     FT_WALK_BIAS_LSTM,    /* cuDNN's gradients of a recurrent layer's biases, which go through all steps row by row */
     FT_WALK_BIAS_GRU,
     FT_WALK_BIAS_PLAIN,
+    FT_WALK_MOMENTS_TURNED, /* batch norm in an order that its kernels do not know: sums by a reduction for any order */
+    FT_WALK_NORM_TURNED,
+    FT_WALK_GRADIENT_TURNED,
     FT_WALK_WEIGHT_NORM, /* norms of columns, a block for every sixteen of them: rows by 64, twice */
     FT_WALK_WEIGHT_NORM_BACKWARD,
     FT_WALK_COUNT

@@ -156,3 +156,34 @@ def test_what_a_model_asserts_of_all_its_inputs_is_taken_to_hold() -> None:
 
     graph = export(Sure().to("meta"), torch.zeros(4, 16, dtype=torch.long, device="meta"), task="forward")
     assert "embedding" in ops(graph)
+
+
+def test_some_channels_of_a_picture_that_lies_channels_last_are_copied_once() -> None:
+    """PyTorch takes them to lie channels last too: a convolution copies them together, a join writes them so."""
+
+    def mixed(x: torch.Tensor, a: nn.Module, c: nn.Module) -> torch.Tensor:
+        left, right = x.chunk(2, 1)
+        return torch.cat([a(left), c(right), left], 1)
+
+    model = Runs(mixed, 64, nn.Conv2d(32, 32, 3, padding=1), nn.Conv2d(32, 32, 5, padding=2)).to("meta")
+    graph = export(model.to(memory_format=torch.channels_last), picture(8, 64, 32, 32, last=True), task="forward")
+    kinds = [k["op"] for k in forecast(graph, task="forward", batch=8, detail="kernels")["kernels"]]
+    assert kinds.count("copy") == 2 and not any(kind.startswith("transpose") for kind in kinds)
+
+
+def test_a_linear_layer_by_part_of_a_weight_is_one_product() -> None:
+    """Cross-attention's keys and values: rows in another order are copied into one matrix, not multiplied one by one."""
+    layer = nn.MultiheadAttention(64, 4, batch_first=True)
+
+    class Looks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = layer
+
+        def forward(self, x: torch.Tensor, memory: torch.Tensor) -> torch.Tensor:
+            return self.layer(x, memory, memory, need_weights=True)[0]
+
+    given = (torch.empty(8, 16, 64, device="meta"), torch.empty(8, 32, 64, device="meta"))
+    graph = export(Looks().to("meta"), given, loss=lambda out: out.mean())
+    assert all(node.get("shape", [])[1:] != [64, 64] for node in nodes(graph, "expand"))
+    assert ops(graph).count("matmul") == 4  # two of weights' parts, scores, what they weigh

@@ -204,6 +204,12 @@ static void pictures(void **state)
     assert_true(put && put->trips == 4 && cut && cut->count == 4 && cut->trips == 9);
     g = PICTURE("{'op':'pad','in':'t','shape':['batch',8,34,34],'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "pad"));
+    /* A sequence that lies turned is normed as it lies, and its result is read as rows again: nothing is copied. */
+    g = BACK("{'op':'transpose','in':'t','axes':[0,2,1],'out':'u'},{'op':'batchnorm','in':'u','out':'v2'},"
+             "{'op':'transpose','in':'v2','axes':[0,2,1],'out':'w'},{'op':'linear','in':'w','features':8,'out':'y'}");
+    assert_int_equal(0, help_count(g, FT_FORWARD, "copy") + help_count(g, FT_FORWARD, "transpose"));
+    assert_true(walking(g, FT_FORWARD, FT_WALK_NORM_TURNED) && walking(g, FT_FORWARD, FT_WALK_MOMENTS_TURNED));
+    assert_non_null(walking(g, FT_BACKWARD, FT_WALK_GRADIENT_TURNED));
     g = PICTURE("{'op':'groupnorm','in':'t','groups':2,'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "groupnorm"));
     assert_int_equal(1, help_count(g, FT_BACKWARD, "groupnorm_sums"));

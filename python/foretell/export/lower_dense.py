@@ -61,9 +61,24 @@ def _linear(low: Lowering, call: Call) -> None:
         pointwise(low, "add", [made, bias], call.out, in_place=True)
         return
     made = call.out if bias is None else low.value(call.out.shape, call.out.dtype)
-    _product(low, low.now(x), low.now(w), made, transposed=True)
+    _folded(low, low.now(x), low.now(w), made)
     if bias is not None:
         pointwise(low, "add", [made, bias], call.out)
+
+
+def _folded(low: Lowering, x: Value, w: Value, out: Value) -> None:
+    """x W' for a weight that was computed: PyTorch makes one matrix of x first, by a copy where it does not lie in rows."""
+    if len(x.shape) < 3 or len(w.shape) != 2:
+        _product(low, x, w, out, transposed=True)
+        return
+    if not x.contiguous:
+        dense = low.value(x.shape, x.dtype)
+        low.copy(x, dense)
+        x = dense
+    rows, made = low.value((x.numel // x.shape[-1], x.shape[-1]), x.dtype), low.value((x.numel // x.shape[-1], out.shape[-1]), out.dtype)
+    low.view(x, rows)
+    _product(low, rows, w, made, transposed=True)
+    low.view(made, out)
 
 
 def _flip(layout: str) -> str:

@@ -76,6 +76,7 @@ static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last
 static bool turned_first(ft_graph_reader *r, const ft_named *x)
 {
     if (ft__tensor_of(ft__graphfile_build(r), x->ref)->role != FT_ACTIVATION) return false; /* as it was said to lie */
+    if (ft__graphfile_cut_channels(x)) return false;
     return r->nhwc && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
 }
 
@@ -84,7 +85,8 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, c
     ft_build *b = ft__graphfile_build(r);
     int64_t taps = f->filter[0] * (f->space > 1 ? f->filter[1] : 1) * (f->space > 2 ? f->filter[2] : 1);
     int64_t inner = (f->transposed ? f->k : x->dim[1]) / f->groups * taps, outer = f->transposed ? x->dim[1] : f->k;
-    bool turned = turned_first(r, x), last = turned || ft__graphfile_channels_last(x), before = b->channels_last;
+    bool turned = turned_first(r, x), cut = ft__graphfile_cut_channels(x), before = b->channels_last;
+    bool last = turned || cut || ft__graphfile_channels_last(x);
     ft_ref weight = FT_NONE;
     if (!computed_filters(r, (double)outer * (double)inner, &weight)) return FT_NONE;
     if (weight == FT_NONE) weight = ft__graphfile_weight(r, "weight", true, "conv.weight", outer, inner);
@@ -96,7 +98,9 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, c
         ft__graphfile_fail(r, FT_E_RANGE, "a picture of %.4g elements is beyond any machine", drawn);
         return FT_NONE;
     }
-    ft_ref in = picture(r, at, x, last && !turned);
+    /* Some of a picture's channels are copied together first. */
+    ft_ref in = cut ? ft__copy(b, at, x->ref, x->dim[0] * ft__graphfile_span(x, 2, x->dims), x->dim[1])
+                    : picture(r, at, x, last && !turned);
     if (turned) in = ft__turned(b, at, in, x->dim[0] * ft__graphfile_span(x, 2, x->dims), x->dim[1]);
     b->channels_last = last;
     /* Filters stand as the model's pictures came in; others are turned each time. */
@@ -167,7 +171,7 @@ void ft__read_conv(ft_graph_reader *r, ft_at at)
         return;
     }
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
-    bool last = turned_first(r, &x) || ft__graphfile_channels_last(&x);
+    bool last = turned_first(r, &x) || ft__graphfile_channels_last(&x) || ft__graphfile_cut_channels(&x);
     r->pictures |= x.dims > 3;
     const int32_t first = ft__graphfile_build(r)->g->node_count;
     out.ref = convolved(r, at, &f, &x, &out);

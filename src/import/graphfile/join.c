@@ -53,7 +53,7 @@ void ft__read_cat(ft_graph_reader *r, ft_at at)
         in[i] = x.ref;
         sum += ft__graphfile_elements(&x);
         if (i == 0) values = x.values;
-        last = last && x.dims == dims && ft__graphfile_channels_last(&x);
+        last = last && x.dims == dims && (ft__graphfile_channels_last(&x) || ft__graphfile_cut_channels(&x));
     }
     int64_t rows = ft__graphfile_rows(dims, dim);
     if (sum != (double)rows * (double)dim[dims - 1]) {

@@ -101,8 +101,13 @@ void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
     bool last = ft__graphfile_channels_last(&x);
     int64_t pixels = ft__graphfile_span(&x, 2, x.dims);
     const ft_tensor *t = ft__tensor_of(b, x.ref);
+    /* A sequence that lies turned is normed as it lies, and so does its result (ATen/native/cuda/Normalization.cu). */
+    bool turned = batch && x.dims == 3 && !x.unordered && channels > 1 && pixels > 1 && x.stride[1] == 1 &&
+                  x.stride[2] == channels && (x.dim[0] == 1 || x.stride[0] == channels * pixels);
     ft_ref in;
-    if (last && !batch) { /* PyTorch's group norm wants channels first, and leaves its result so */
+    if (turned)
+        in = ft__view_as(b, x.ref, x.dim[0] * pixels, channels, FT_IN_ORDER);
+    else if (last && !batch) { /* PyTorch's group norm wants channels first, and leaves its result so */
         in = ft__turned(b, at, x.ref, x.dim[0] * channels, pixels);
         last = false;
     } else if (!last)
@@ -114,6 +119,8 @@ void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
         in = ft__view_as(b, x.ref, x.dim[0] * pixels, channels, FT_IN_ORDER);
     out = ft__graphfile_fresh(FT_NONE, x.dims, x.dim);
     if (last) ft__graphfile_set_channels_last(&out);
+    if (turned)
+        for (int i = 0; i < x.dims; i++) out.stride[i] = x.stride[i];
     const bool training = b->training;
     if (whose != BY_TASK) b->training = whose == OF_BATCH;
     if (whose == OF_BATCH)
@@ -122,8 +129,10 @@ void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
         ft__pointwise_in_place(b, at, "addu", ft__buffer(b, 1, 1, 8), FT_NONE);
     else if (batch && ft_dtype_bytes(b->stored) < 4)
         ft__cast(b, at, ft__buffer(b, 1, channels, ft_dtype_bytes(b->stored)), FT_FP32);
+    b->turned_norms = turned;
     out.ref = batch ? ft__batchnorm_with(b, at, in, channels, weight, bias)
                     : ft__groupnorm(b, at, in, x.dim[0] * groups, weight, bias);
     b->training = training;
+    b->turned_norms = false;
     if (!ft__graphfile_failed(r)) ft__graphfile_give(r, 0, &out);
 }

@@ -104,7 +104,9 @@ bool ft__graphfile_possible(ft_graph_reader *r, int dims, const int64_t *dim); /
 void ft__graphfile_contiguous(ft_named *n);                       /* strides of its shape in order */
 void ft__graphfile_dense_like(ft_named *n, const ft_named *like); /* dense, axes in the order of `like`'s memory */
 bool ft__graphfile_in_order(const ft_named *n);
-bool ft__graphfile_channels_last(const ft_named *n); /* dense, and the second axis is the innermost */
+bool ft__graphfile_channels_last(const ft_named *n);
+/* Some of the channels of such a picture: PyTorch takes it to lie so too, with gaps. */
+bool ft__graphfile_cut_channels(const ft_named *n); /* dense, and the second axis is the innermost */
 void ft__graphfile_set_channels_last(ft_named *n);
 ft_order ft__graphfile_order(const ft_named *n);
 /* Strides that show x as this shape without a copy; false when there are none. */
