@@ -1,6 +1,6 @@
 /* weight_norm.c: a weight's direction times its length, as torch.nn.utils.weight_norm makes it anew in every pass
- * (aten/src/ATen/native/cuda/WeightNorm.cu). Along the first axis a block takes a row: as fast as memory. Along the last
- * one a block takes sixteen columns and goes through all rows twice. */
+ * (aten/src/ATen/native/cuda/WeightNorm.cu). Along the first axis a block takes a row: as fast as memory. Along the
+ * last one a block takes sixteen columns and goes through all rows twice. */
 #include <math.h>
 
 #include "graph/emit.h"
