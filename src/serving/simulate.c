@@ -158,14 +158,14 @@ static int64_t route(fleet *f, const ft_live *l, double ms, int64_t from, int64_
 static bool deliver(fleet *f, ft_arrival a)
 {
     const ft_live *l = &f->pool.at[a.index];
-    bool prefills = f->prefills > 0 && !l->ready;
+    bool handed_over = f->prefills > 0 && l->ready, prefills = f->prefills > 0 && !l->ready;
     int64_t at = prefills ? route(f, l, a.ms, 0, f->prefills) : route(f, l, a.ms, f->prefills, f->count - f->prefills);
     ft_replica *r = &f->replicas[at];
     if (ft__replica_idle(r) && !r->queue.count && r->now_ms < a.ms) r->now_ms = a.ms;
     if (!ft__replica_take(r, a.index)) return out_of_memory(f);
     ft_outcome *o = f->out;
     double waiting = 0;
-    if (f->load->clients || (f->sent != f->goal / 2 && f->sent != f->goal)) return true;
+    if (f->load->clients || handed_over || (f->sent != f->goal / 2 && f->sent != f->goal)) return true;
     for (int64_t i = 0; i < f->count; i++) waiting += (double)f->replicas[i].queue.count;
     if (f->sent == f->goal)
         o->waiting_end = waiting;

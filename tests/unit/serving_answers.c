@@ -269,6 +269,22 @@ static void running_out_of_memory_is_an_answer(void **state)
     assert_true(failing_alloc_sweep(attempt, request) > 10);
 }
 
+/* Requests that come faster than they are served, however fast and whoever decodes them, wait without end. */
+static void what_is_handed_over_does_not_end_the_queue(void **state)
+{
+    (void)state;
+    static const char *rates[] = {"300", "5000", "1e6"};
+    for (size_t i = 0; i < 3; i++)
+        for (int apart = 0; apart < 2; apart++) {
+            char keys[256];
+            snprintf(keys, sizeof keys, ",\"isl\":1024,\"osl\":64,\"rate\":%s%s", rates[i],
+                     apart ? ",\"disaggregated\":{\"prefill\":{\"workers\":1},\"decode\":{\"workers\":2}}" : "");
+            json_t *answer = ask(keys);
+            if (!json_is_false(json_object_get(answer, "stable"))) fail_msg("%s: stable", keys);
+            json_decref(answer);
+        }
+}
+
 /* One client, one prompt: what serve says is what infer says of the engine, after the front end. */
 static void infer_and_serve_agree(void **state)
 {
@@ -305,6 +321,7 @@ int main(void)
         cmocka_unit_test(the_highest_rate_is_found),
         cmocka_unit_test(advice_is_what_the_request_would_be),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
+        cmocka_unit_test(what_is_handed_over_does_not_end_the_queue),
         cmocka_unit_test(infer_and_serve_agree),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
