@@ -5,7 +5,8 @@
  * first, pictures and filters, and back afterwards. The kernel that does it computes where every element goes and takes
  * longer than the product. apart         where padding would waste too much, and for wide groups of few pixels: every
  * group is cut out, has a product of its own, and is put back.
- * long          filters of 64 taps and more along one axis: the same, whatever the width.
+ * long          filters of 64 taps and more along one axis: apart whatever the width, on several streams. Tables have
+ * how long all of them take; a step counts kernel by kernel (ft__grouped_kernels_ms).
  *
  * NCHW is turned to channels last and back, padded on the way. Figures and rows in data/constants/kernel/grouped.json;
  * what they leave is learned. */
@@ -84,11 +85,7 @@ static double part_ms(const ft_device *device, const sizes *s, int part, double 
     const effort *f = &efforts[part];
     double start = f->start_us * 1e-3, both = (s->x + s->y) * s->element, wide = fmax(s->padded, WIDTH);
     double bytes = both / (FT_K_GROUPED_BANDWIDTH * s->bandwidth), turns = both / (FT_K_GROUPED_TURN * s->bandwidth);
-    double turn_us = FT_K_GROUPED_TURN_US * 1e-3, apart = long_ms(s, part);
-    if (apart > 0) {
-        *compute = s->each * s->width / s->peak;
-        return apart + turns + turn_us;
-    }
+    double turn_us = FT_K_GROUPED_TURN_US * 1e-3;
     if (runs_apart(s, part, stride)) {
         *compute = s->each * fmax(s->width, WIDTH / 2.0) / (FT_K_GROUPED_APART_RATE * s->peak);
         return start + FT_K_GROUPED_APART_US * 1e-3 * s->groups + fmax(*compute, bytes) + turns + turn_us;
@@ -101,33 +98,50 @@ static double part_ms(const ft_device *device, const sizes *s, int part, double 
     return ms;
 }
 
-ft_own_figures ft__grouped(const ft_device *device, const ft_op *op)
+static sizes sizes_of(const ft_device *device, const ft_op *op)
 {
     double n = (double)op->u.conv.n, c = (double)op->u.conv.c, k = (double)op->u.conv.k, h = (double)op->u.conv.h,
            w = (double)op->u.conv.w, stride = (double)op->u.conv.stride, g = (double)op->u.conv.groups;
     double oh = floor((h + 2 * (double)op->u.conv.pad - (double)op->u.conv.r) / stride) + 1,
            ow = floor((w + 2 * (double)op->u.conv.pad - (double)op->u.conv.s) / stride) + 1;
-    sizes s = {.groups = g,
-               .x = n * c * h * w / fmax(1, op->u.conv.depth),
-               .y = n * k * oh * ow,
-               .pixels = n * oh * ow,
-               .taps = (double)op->u.conv.r * (double)op->u.conv.s,
-               .width = c / g,
-               .padded = power_of_two(c / g),
-               .element = ft_dtype_bytes(op->dtype),
-               .bandwidth = device->memory_gbps * 1e6,
-               .peak = ft__peak_tflops(device, op->dtype) * 1e9,
-               .line = op->u.conv.r == 1 || op->u.conv.s == 1};
+    return (sizes){.groups = g,
+                   .x = n * c * h * w / fmax(1, op->u.conv.depth),
+                   .y = n * k * oh * ow,
+                   .pixels = n * oh * ow,
+                   .taps = (double)op->u.conv.r * (double)op->u.conv.s,
+                   .width = c / g,
+                   .padded = power_of_two(c / g),
+                   .element = ft_dtype_bytes(op->dtype),
+                   .bandwidth = device->memory_gbps * 1e6,
+                   .peak = ft__peak_tflops(device, op->dtype) * 1e9,
+                   .line = op->u.conv.r == 1 || op->u.conv.s == 1};
+}
+
+ft_own_figures ft__grouped(const ft_device *device, const ft_op *op)
+{
+    sizes s = sizes_of(device, op);
+    double read = (double)op->u.conv.n * (double)op->u.conv.h * (double)op->u.conv.w * (double)op->u.conv.k;
+    double stride = (double)op->u.conv.stride;
     int parts = ft__conv_parts(op);
     ft_own_figures out = {.spread = FT_K_GROUPED_SPREAD};
     for (int part = FORWARD; part < PARTS; part++) {
         if (!(parts & 1 << part)) continue;
         double compute = 0;
-        s.each = 2 * (part == INPUT ? n * h * w * c * (k / c) / (stride * stride) : s.y) * s.taps;
+        s.each = 2 * (part == INPUT ? read / (stride * stride) : s.y) * s.taps;
         out.ms += part_ms(device, &s, part, stride, op->u.conv.nhwc, &compute);
         out.compute_ms += compute;
-        if (long_ms(&s, part) > 0) out.alone = true;
         out.memory_ms += (s.x + s.y) * s.element / (FT_K_GROUPED_BANDWIDTH * s.bandwidth);
     }
     return out;
+}
+
+double ft__grouped_kernels_ms(const ft_device *device, const ft_op *op)
+{
+    if (op->kind != FT_OP_CONV2D || device->matrix_issue != FT_ISSUE_WGMMA || !ft__is_grouped(device, op)) return 0;
+    sizes s = sizes_of(device, op);
+    int parts = ft__conv_parts(op);
+    double ms = 0;
+    for (int part = FORWARD; part < PARTS; part++)
+        if (parts & 1 << part) ms += long_ms(&s, part);
+    return ms;
 }

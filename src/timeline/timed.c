@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "kernel/grouped.h"
 #include "kernel/kernel.h"
 #include "kernel/manner.h"
 #include "kernel/power.h"
@@ -37,6 +38,13 @@ static void apply_walk(const ft_device *device, const ft_node *n, ft_forecast *f
 {
     if (n->walk == FT_WALK_NONE) return;
     double ms = f->launch_ms + ft__walk_ms(device, n->walk, (double)n->trips, (double)n->blocks);
+    if (ms > f->ms && f->ms > 0) ft__forecast_scale(f, ms / f->ms);
+}
+
+/* Tables have what a convolution takes; a step's kernels are counted one by one, beside each other or not. */
+static void apply_streams(const ft_device *device, const ft_op *op, ft_forecast *f)
+{
+    double ms = ft__grouped_kernels_ms(device, op);
     if (ms > f->ms && f->ms > 0) ft__forecast_scale(f, ms / f->ms);
 }
 
@@ -95,6 +103,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     apply_traffic(t->device, &op, (double)traffic, &k->forecast);
     apply_cold(t->device, &op, t->g->parameters, &k->forecast);
     apply_walk(t->device, n, &k->forecast);
+    apply_streams(t->device, &op, &k->forecast);
     if (effort > 0 && effort != 1) ft__forecast_scale(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
     cost->gpu = k->forecast.ms;
     return FT_OK;

@@ -56,12 +56,10 @@ def _linear(low: Lowering, call: Call) -> None:
         linear(low, x, found[0], bias, call.out, found[1])
         return
     if found is not None and bias is not None:  # PyTorch takes the fused product with a bias for rows in order alone
-        made = low.value(call.out.shape, call.out.dtype)
-        linear(low, x, found[0], None, made, found[1])
+        linear(low, x, found[0], None, made := low.value(call.out.shape, call.out.dtype), found[1])
         pointwise(low, "add", [made, bias], call.out, in_place=True)
         return
-    made = call.out if bias is None else low.value(call.out.shape, call.out.dtype)
-    _folded(low, low.now(x), low.now(w), made)
+    _folded(low, low.now(x), low.now(w), made := call.out if bias is None else low.value(call.out.shape, call.out.dtype))
     if bias is not None:
         pointwise(low, "add", [made, bias], call.out)
 
@@ -69,14 +67,12 @@ def _linear(low: Lowering, call: Call) -> None:
 def _folded(low: Lowering, x: Value, w: Value, out: Value) -> None:
     """x W' for a weight that was computed: PyTorch makes one matrix of x first, by a copy where it does not lie in rows."""
     if len(x.shape) < 3 or len(w.shape) != 2:
-        _product(low, x, w, out, transposed=True)
-        return
-    if not x.contiguous:
-        dense = low.value(x.shape, x.dtype)
+        return _product(low, x, w, out, transposed=True)
+    dense, count = x if x.contiguous else low.value(x.shape, x.dtype), x.numel // x.shape[-1]
+    if dense is not x:
         low.copy(x, dense)
-        x = dense
-    rows, made = low.value((x.numel // x.shape[-1], x.shape[-1]), x.dtype), low.value((x.numel // x.shape[-1], out.shape[-1]), out.dtype)
-    low.view(x, rows)
+    rows, made = low.value((count, x.shape[-1]), x.dtype), low.value((count, out.shape[-1]), out.dtype)
+    low.view(dense, rows)
     _product(low, rows, w, made, transposed=True)
     low.view(made, out)
 
@@ -188,8 +184,7 @@ def _vector_product(low: Lowering, a: Value, c: Value, out: Value) -> None:
 @rule("outer", "ger")
 def _outer(low: Lowering, call: Call) -> None:
     a, c = low.now(call.args[0]), low.now(call.args[1])
-    column = low.value((a.shape[0], 1), a.dtype)
-    low.view(a, column)
+    low.view(a, column := low.value((a.shape[0], 1), a.dtype))
     pointwise(low, "mul", [column, c], call.out)
 
 
