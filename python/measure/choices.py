@@ -1,14 +1,19 @@
-"""Which kernels cuDNN's heuristic answers, asked without a GPU: data/choices/convolutions.bin.
+"""Which kernels cuDNN's heuristic answers: data/choices/convolutions.bin.
 
-    python choices.py device.json COUNT convolutions.bin
+    python choices.py gpu SECONDS SEED asked.csv         on a GPU: what is answered there alone
+    python choices.py grow device.json COUNT out.bin     elsewhere: asks the rest and grows the trees
+    python choices.py grow device.json COUNT out.bin data/choices/convolutions.bin
+                                                         the same, but for 16 bits, whose trees are that file's
 
 cuDNN 9 takes a description of a device (data/choices/h200.json has ours) and answers engine and knobs for a shape from
-that alone, in a fifth of a millisecond. COUNT convolutions in bf16 are drawn and asked, and those of the profiled
-layers, but for plain products; a decision tree for each of the three products learns the answers: the first choice's
-engine and tile. A tenth of the shapes is not fitted, and the share of it that is told right is printed.
+that alone, in a fifth of a millisecond. In bf16 and tf32 COUNT convolutions each are drawn and asked so, and those of the
+profiled layers, but for plain products, which cuBLAS takes. fp32 may go to Fourier transforms, which are answered on a GPU
+alone, and groups to kernels that differ there: those answers are read from data/choices/asked.csv.gz. A decision tree for
+each format and product learns the first choice's engine and tile. A tenth of the shapes is not fitted; the share of it
+that is told right is printed.
 
 What an engine's tile is, and which engines are of a kind, is read off the kernels that profiled layers name.
-Needs libcudnn.so.9 and its libcublasLt on the loader's path, NumPy and scikit-learn.
+Needs libcudnn.so.9 and its libcublasLt on the loader's path; to grow, NumPy and scikit-learn.
 """
 
 from __future__ import annotations
@@ -21,6 +26,7 @@ import random
 import re
 import struct
 import sys
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,25 +34,37 @@ from typing import Any
 
 import numpy as np
 from heuristic import Heuristic, Shape, outer
-from layers import SIDES, WIDTHS
+from layers import GROUP_WIDTHS, GROUPS, SIDES, WIDTHS
 from sklearn.tree import DecisionTreeClassifier
 
-TABLES = Path(__file__).resolve().parents[2] / "data/measurements/h200"
+DATA = Path(__file__).resolve().parents[2] / "data"
+TABLES, ASKED = DATA / "measurements/h200", DATA / "choices/asked.csv.gz"
 SMS = 132
-LEAVES, CUTS, FEATURES, LEAF, MAGIC = 6000, 250, 24, 255, 0x31435446
+CUTS, FEATURES, LEAF, MAGIC = 250, 28, 255, 0x32435446
+LEAVES = {"bf16": 6000, "tf32": 4000, "fp32": 3000, "groups": 2000}  # in the order of conv_choice.c
 KINDS = ["sm90", "cutlass", "sm80", "gemm", "legacy"]  # what `main` of a profiled layer begins with; others behind
 POWERS = [16, 32, 64, 128, 256, 512, 1024, 2048]
 
 Answer = tuple[int, int]  # engine, and the knob that says its tile
 Kernels = dict[Answer, collections.Counter[str]]
+Tree = tuple[int, int, int, bytes]  # cuts, classes, nodes, all of them
+
+
+def kind_of(s: Shape) -> str:
+    return "groups" if s.groups > 1 else s.dtype
 
 
 def plain(s: Shape) -> bool:
-    """A product, which cuBLAS takes: its own heuristic answers on a GPU alone."""
-    return s.taps == (1, 1) and s.stride == (1, 1)
+    """A product, which cuBLAS takes unless it is fp32: what it answers says little of its time."""
+    return s.taps == (1, 1) and s.stride == (1, 1) and kind_of(s) in ("bf16", "tf32")
 
 
-def drawn(rng: random.Random) -> Shape | None:
+def on_a_gpu(s: Shape) -> bool:
+    """Fourier transforms and groups are answered on a GPU alone."""
+    return kind_of(s) in ("fp32", "groups")
+
+
+def drawn(rng: random.Random, dtype: str) -> Shape | None:
     """By powers of two, as networks have them, or anywhere; None where nobody would run it."""
     kind = rng.random()
     if kind < 0.4:
@@ -64,32 +82,69 @@ def drawn(rng: random.Random) -> Shape | None:
         taps = (one, one)
     batch = rng.choice([1, 2, 4, 8, 16, 32, 64, 128, 256])
     stride = 2 if taps == (2, 2) else rng.choice([1, 1, 1, 2])
-    pad = (0, 0) if taps == (2, 2) else (taps[0] // 2, taps[1] // 2)
-    product, nhwc = rng.randrange(3), rng.random() < 0.75
+    pad = (0, 0) if taps == (2, 2) or rng.random() < 0.1 else (taps[0] // 2, taps[1] // 2)
+    product, nhwc, groups = rng.randrange(3), rng.random() < 0.75, 1
+    if dtype == "groups":
+        groups = rng.choice(GROUPS)
+        c = k = rng.choice(GROUP_WIDTHS) * groups
     pixels = batch * side * side
-    flop = 2.0 * pixels * c * k * taps[0] * taps[1] / stride / stride
-    if pixels * max(c, k / stride / stride) > 2e8 or flop > 3e12 or c * side < 300 or side + 2 * pad[0] < taps[0]:
+    flop = 2.0 * pixels * c * k / groups * taps[0] * taps[1] / stride / stride
+    if pixels * max(c, k / stride / stride) > 2e8 or flop > 3e12 or c * side < 300 or side + 2 * pad[0] < max(taps):
         return None
-    shape = Shape(product, nhwc, batch, c, k, (side, side), taps, (stride, stride), pad)
-    return None if plain(shape) else shape
+    real = "bf16" if dtype == "groups" else dtype
+    return Shape(product, nhwc, batch, c, k, (side, side), taps, (stride, stride), pad, real, groups)
 
 
 def profiled() -> Iterator[tuple[Shape, str]]:
-    """Layers of one group in bf16, and the kernel that each took; "" where it has two products."""
+    """Layers of the tables, and the kernel that each took; "" where it has two products."""
     for table in ("layers.csv.gz", "layers_half.csv.gz"):
         with gzip.open(TABLES / table, "rt") as file:
             for row in csv.DictReader(file):
                 columns = ("size", "filter", "stride", "pad")
                 sides, taps, stride, pad = (tuple(map(int, row[column].split("x"))) for column in columns)
-                if row["kind"] != "dense" or row["dtype"] != "bf16" or row["groups"] != "1" or row["dilation"] != "1":
+                dtype, groups = row["dtype"], int(row["groups"])
+                if row["kind"] not in ("dense", "grouped") or dtype == "fp16" or row["dilation"] != "1":
+                    continue
+                if groups > 1 and dtype != "bf16" or len(sides) != 2:
                     continue
                 products = {"fwd": [0], "input": [1], "filter": [2], "bwd": [1, 2]}[row["pass"]]
                 stride, pad = stride * (2 // len(stride)), pad * (2 // len(pad))
                 for product in products:
                     n, c, k = int(row["n"]), int(row["c"]), int(row["k"])
-                    shape = Shape(product, row["layout"] == "nhwc", n, c, k, sides, taps, stride, pad)
-                    if not plain(shape):
-                        yield shape, row["main"] if len(products) == 1 else ""
+                    shape = Shape(product, row["layout"] == "nhwc", n, c, k, sides, taps, stride, pad, dtype, groups)
+                    yield shape, row["main"] if len(products) == 1 else ""
+
+
+COLUMNS = ["dtype", "product", "nhwc", "n", "c", "k", "groups", "h", "w", "r", "s", "stride", "pad_h", "pad_w", "engine", "tile"]
+
+
+def asked_there() -> dict[Shape, Answer]:
+    """What a GPU answered."""
+    found = {}
+    with gzip.open(ASKED, "rt") as file:
+        for row in itertools.islice(csv.reader(file), 1, None):
+            product, nhwc, n, c, k, groups, h, w, r, s, stride, pad_h, pad_w, engine, tile = map(int, row[1:])
+            sizes = ((h, w), (r, s), (stride, stride), (pad_h, pad_w))
+            found[Shape(product, bool(nhwc), n, c, k, *sizes, row[0], groups)] = (engine, tile)
+    return found
+
+
+def ask_there(seconds: float, seed: int, path: str) -> None:
+    """On a GPU: shapes of the tables in an order of their own, then drawn ones."""
+    asked, rng, until = Heuristic(None), random.Random(seed), time.monotonic() + seconds
+    known = sorted({shape for shape, _ in profiled()})
+    rng.shuffle(known)
+    more = (drawn(rng, rng.choice(list(LEAVES))) for _ in itertools.count())
+    with open(path, "w", newline="") as file:
+        table = csv.writer(file, lineterminator="\n")
+        table.writerow(COLUMNS)
+        for s in itertools.chain(known, more):
+            if time.monotonic() > until:
+                break
+            answer = asked.first(s) if s and on_a_gpu(s) else None
+            if s and answer:
+                sizes = [s.n, s.c, s.k, s.groups, *s.sides, *s.taps, s.stride[0], *s.pad]
+                table.writerow([s.dtype, s.product, int(s.nhwc), *sizes, *answer])
 
 
 def twos(x: int) -> int:
@@ -97,11 +152,12 @@ def twos(x: int) -> int:
 
 
 def features(s: Shape) -> list[float]:
-    """As src/kernel/conv_choice.c has them."""
+    """As src/kernel/conv_choice.c has them; unequal borders are part of the picture there (src/graph/convolution.c)."""
     oh, ow = outer(s)
-    (h, w), (r, taps_w), taps = s.sides, s.taps, s.taps[0] * s.taps[1]
-    pixels = s.n * oh * ow
-    m, n, k = ((pixels, s.k, s.c * taps), (s.n * h * w, s.c, s.k * taps), (s.k, s.c * taps, pixels))[s.product]
+    (r, taps_w), taps, stride = s.taps, s.taps[0] * s.taps[1], s.stride[0]
+    h, w = s.sides if s.pad[0] == s.pad[1] else ((oh - 1) * stride + r, (ow - 1) * stride + taps_w)
+    pixels, c, f = s.n * oh * ow, s.c // s.groups, s.k // s.groups
+    m, n, k = ((pixels, f, c * taps), (s.n * h * w, c, f * taps), (f, c * taps, pixels))[s.product]
 
     def blocks(tile_m: int, tile_n: int) -> int:
         return -(-m // tile_m) * -(-n // tile_n)
@@ -109,9 +165,10 @@ def features(s: Shape) -> list[float]:
     def fill(count: int) -> float:
         return count / SMS / -(-count // SMS)
 
-    large, small = blocks(128, 128), blocks(64, 64)
-    sizes = [s.nhwc, s.n, s.c, s.k, h, w, oh * ow, taps, r, taps_w, s.stride[0], m, n, k, float(m) * n * k]
-    return [*sizes, s.c / s.k, m / n, twos(s.c), twos(s.k), large, blocks(256, 128), small, fill(large), fill(small)]
+    large, small, pad = blocks(128, 128), blocks(64, 64), s.pad[0] if s.pad[0] == s.pad[1] else 0
+    sizes = [s.nhwc, s.n, s.c, s.k, h, w, oh * ow, taps, r, taps_w, stride, m, n, k, float(m) * n * k, s.c / s.k, m / n]
+    tiles = [large, blocks(256, 128), small, fill(large), fill(small)]
+    return [*sizes, twos(c), twos(f), *tiles, s.groups, pad, oh, float(m) * n]
 
 
 def cuts_of(column: np.ndarray) -> np.ndarray:
@@ -149,14 +206,15 @@ def classes_of(answers: list[Answer], kernels: Kernels) -> bytes:
     for answer in answers:
         kind = engines[answer[0]].most_common(1)[0][0] if engines[answer[0]] else ""
         common = kernels[answer].most_common(1)
-        tile = re.match(r"\w+?_(\d+)x(\d+)x", common[0][0]) if common and common[0][1] > 1 else None
+        most = bool(common) and 2 * common[0][1] > max(2, kernels[answer].total())  # cuBLAS has many tiles for an answer
+        tile = re.match(r"\w+?_(\d+)x(\d+)x", common[0][0]) if most else None
         m, n = (int(tile[1]), int(tile[2])) if tile else (0, 0)
         told.append((KINDS.index(kind) if kind in KINDS else len(KINDS), answer[0], -m * n, answer[1], m // 8, n // 8))
     number = {each: at + 1 for at, each in enumerate(sorted(told))}
     return b"".join(struct.pack("<BBBB", number[each], min(255, each[4]), min(255, each[5]), 0) for each in told)
 
 
-def grow(product: int, shapes: list[Shape], answers: list[Answer], kernels: Kernels) -> tuple[int, int, int, bytes]:
+def grow(leaves: int, shapes: list[Shape], answers: list[Answer], kernels: Kernels) -> Tree:
     """A tree's counts and its bytes."""
     table = np.array([features(s) for s in shapes]).astype(np.float32)
     names = sorted(set(answers))
@@ -164,34 +222,58 @@ def grow(product: int, shapes: list[Shape], answers: list[Answer], kernels: Kern
     place = np.stack([np.searchsorted(cuts[i], table[:, i]) for i in range(FEATURES)], 1).astype(np.float32)
     said = np.array([names.index(answer) for answer in answers])
     fitted = np.array([zlib.crc32(repr(s).encode()) % 10 > 0 for s in shapes])
-    tree = DecisionTreeClassifier(max_leaf_nodes=LEAVES, random_state=0).fit(place[fitted], said[fitted])
+    tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(place[fitted], said[fitted])
     right = np.mean(tree.predict(place[~fitted]) == said[~fitted])
-    print(f"product {product}: {len(shapes)} shapes, {len(names)} answers, {100 * right:.1f} % told right of those left out")
+    print(f"{len(shapes)} shapes, {len(names)} answers, {100 * right:.1f} % told right of those left out", flush=True)
     nodes, classes = nodes_of(tree.tree_), classes_of(names, kernels)
     counts = bytes(len(c) for c in cuts)
     body = counts + np.concatenate(cuts).astype("<f4").tobytes() + classes + nodes
     return sum(counts), len(names), len(nodes) // 4, body
 
 
-def main() -> None:
-    asked, rng = Heuristic(Path(sys.argv[1]).read_bytes()), random.Random(1)
-    shapes: list[list[Shape]] = [[], [], []]
-    answers: list[list[Answer]] = [[], [], []]
-    kernels: list[Kernels] = [collections.defaultdict(collections.Counter) for _ in range(3)]
-    draws = ((shape, "") for shape in iter(lambda: drawn(rng), "") if shape)
-    for shape, kernel in itertools.chain(profiled(), itertools.islice(draws, int(sys.argv[2]))):
-        answer = asked.first(shape)
-        if answer:
-            shapes[shape.product].append(shape)
-            answers[shape.product].append(answer)
-            if kernel:
-                kernels[shape.product][answer][kernel] += 1
-    head, body = struct.pack("<II", MAGIC, FEATURES), b""
+def kept(path: str) -> dict[tuple[str, int], Tree]:
+    """The trees of 16 bits of a file."""
+    data, found = Path(path).read_bytes(), {}
     for product in range(3):
-        cuts, classes, nodes, tree = grow(product, shapes[product], answers[product], kernels[product])
-        head += struct.pack("<IIII", 8 + 3 * 16 + len(body), cuts, classes, nodes)
+        at, cuts, classes, nodes = struct.unpack_from("<IIII", data, 8 + 16 * product)
+        found["bf16", product] = cuts, classes, nodes, data[at : at + FEATURES + 4 * (cuts + classes + nodes)]
+    return found
+
+
+def grow_all(device: bytes, count: int, old: dict[tuple[str, int], Tree]) -> bytes:
+    asked, there, rng = Heuristic(device), asked_there(), random.Random(1)
+    shapes: dict[tuple[str, int], dict[Shape, Answer]] = {(kind, p): {} for kind in LEAVES for p in range(3)}
+    kernels: dict[tuple[str, int], Kernels] = {at: collections.defaultdict(collections.Counter) for at in shapes}
+    for shape, answer in there.items():
+        shapes[kind_of(shape), shape.product][shape] = answer
+    draws = ((shape, "") for dtype in ("bf16", "tf32") for shape in (drawn(rng, dtype) for _ in range(count)))
+    for shape, kernel in itertools.chain(profiled(), draws):
+        if not shape or plain(shape) or on_a_gpu(shape) and shape not in there:
+            continue
+        at = kind_of(shape), shape.product
+        if at in old:
+            continue
+        answer = shapes[at].get(shape) or asked.first(shape)
+        if answer:
+            shapes[at][shape] = answer
+            if kernel:
+                kernels[at][answer][kernel] += 1
+    head, body = struct.pack("<II", MAGIC, FEATURES), b""
+    for at, found in shapes.items():
+        print(*at, end=": ", flush=True)
+        told = old.get(at) or grow(LEAVES[at[0]], list(found), list(found.values()), kernels[at])
+        cuts, classes, nodes, tree = told
+        head += struct.pack("<IIII", 8 + len(shapes) * 16 + len(body), cuts, classes, nodes)
         body += tree
-    Path(sys.argv[3]).write_bytes(head + body)
+    return head + body
+
+
+def main() -> None:
+    if sys.argv[1] == "gpu":
+        ask_there(float(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
+    else:
+        old = kept(sys.argv[5]) if len(sys.argv) > 5 else {}
+        Path(sys.argv[4]).write_bytes(grow_all(Path(sys.argv[2]).read_bytes(), int(sys.argv[3]), old))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""cuDNN's heuristic for convolutions in bf16, asked through its backend interface without a GPU (choices.py)."""
+"""cuDNN's heuristic for convolutions, asked through its backend interface, without a GPU or on one (choices.py)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from typing import NamedTuple
 TENSOR, CONVOLUTION, GRAPH, HEURISTIC, CONFIG, ENGINE, KNOB, DEVICE = 17, 1, 15, 4, 3, 2, 7, 38
 OPERATIONS = (10, 12, 11)  # forward, the picture's gradient, the filters'
 OPERANDS = ((702, 704, 703, 705, 700, 701), (708, 710, 709, 711, 706, 707), (714, 716, 715, 717, 712, 713))
-DATA_TYPE, INT64, FLOAT, MODE, HEURISTIC_MODE, KNOB_TYPE, DESCRIPTOR, CHAR = 1, 3, 4, 7, 8, 9, 15, 24
-BF16, FP32, CROSS_CORRELATION, INSTANT = 9, 0, 1, 0
-TILE, KNOBS = 2, 24
+HANDLE, DATA_TYPE, INT64, FLOAT, MODE, HEURISTIC_MODE, KNOB_TYPE, NOTE, DESCRIPTOR, CHAR = 0, 1, 3, 4, 7, 8, 9, 11, 15, 24
+FP32, CROSS_CORRELATION, INSTANT, TENSOR_CORE = 0, 1, 0, 0
+DTYPES = {"bf16": 9, "tf32": FP32, "fp32": FP32}  # fp32 is tf32 without engines of matrix units, as PyTorch leaves them out
+SAYS = (2, 25, 11)  # knobs of which one says what an engine runs: its tile, its workspace, how it multiplies
+KNOBS, NOTES, ANSWERS = 24, 10, {"bf16": 1, "tf32": 1, "fp32": 40}
 
 
 class Shape(NamedTuple):
@@ -24,6 +26,8 @@ class Shape(NamedTuple):
     taps: tuple[int, ...]
     stride: tuple[int, ...]
     pad: tuple[int, ...]
+    dtype: str = "bf16"
+    groups: int = 1
 
 
 def outer(s: Shape) -> tuple[int, ...]:
@@ -41,11 +45,16 @@ def strides(sizes: tuple[int, ...], last: bool) -> list[int]:
 
 
 class Heuristic:
-    """One described device."""
+    """One described device; None: the GPU that is there."""
 
-    def __init__(self, device: bytes) -> None:
+    def __init__(self, device: bytes | None) -> None:
         self.library = ctypes.CDLL("libcudnn.so.9")
         self.taken: list[ctypes.c_void_p] = []
+        self.device = self.handle = ctypes.c_void_p()
+        if device is None:
+            if self.library.cudnnCreate(ctypes.byref(self.handle)):
+                raise ValueError("no GPU")
+            return
         self.device = self.make(DEVICE)
         self.set(self.device, 2702, CHAR, ctypes.create_string_buffer(device, len(device)), len(device))
         self.finish(self.device)
@@ -77,11 +86,11 @@ class Heuristic:
         self.call("Finalize", at)
         return at
 
-    def tensor(self, name: str, sizes: tuple[int, ...], last: bool) -> ctypes.c_void_p:
+    def tensor(self, name: str, sizes: tuple[int, ...], s: Shape) -> ctypes.c_void_p:
         made = self.make(TENSOR)
-        self.set(made, 901, DATA_TYPE, ctypes.c_int(BF16))
+        self.set(made, 901, DATA_TYPE, ctypes.c_int(DTYPES[s.dtype]))
         self.whole(made, 902, sizes)
-        self.whole(made, 903, strides(sizes, last))
+        self.whole(made, 903, strides(sizes, s.nhwc))
         self.whole(made, 906, [ord(name)])
         self.whole(made, 900, [16])
         return self.finish(made)
@@ -94,9 +103,9 @@ class Heuristic:
         for attribute, values in ((105, s.pad), (104, s.pad), (102, [1] * len(s.pad)), (103, s.stride)):
             self.whole(conv, attribute, values)
         self.finish(conv)
-        x = self.tensor("x", (s.n, s.c, *s.sides), s.nhwc)
-        w = self.tensor("w", (s.k, s.c, *s.taps), s.nhwc)
-        y = self.tensor("y", (s.n, s.k, *outer(s)), s.nhwc)
+        x = self.tensor("x", (s.n, s.c, *s.sides), s)
+        w = self.tensor("w", (s.k, s.c // s.groups, *s.taps), s)
+        y = self.tensor("y", (s.n, s.k, *outer(s)), s)
         operation = self.make(OPERATIONS[s.product])
         at = OPERANDS[s.product]
         for attribute, operand in zip(at, (conv, x, w, y), strict=False):
@@ -104,8 +113,23 @@ class Heuristic:
         self.set(operation, at[4], FLOAT, ctypes.c_float(1))
         self.set(operation, at[5], FLOAT, ctypes.c_float(0))
         graph = self.make(GRAPH)
+        if self.handle:
+            self.set(graph, 800, HANDLE, self.handle)
         self.set(graph, 801, DESCRIPTOR, self.finish(operation))
         return self.finish(graph)
+
+    def knobs(self, config: ctypes.c_void_p) -> dict[int, int]:
+        all_of = (ctypes.c_void_p * KNOBS)(*(self.make(KNOB).value for _ in range(KNOBS)))
+        kind, value, said = ctypes.c_int(), ctypes.c_int64(), {}
+        for knob in all_of[: self.get(config, 302, DESCRIPTOR, all_of, KNOBS)]:
+            self.get(ctypes.c_void_p(knob), 600, KNOB_TYPE, kind)
+            self.get(ctypes.c_void_p(knob), 601, INT64, value)
+            said[kind.value] = value.value
+        return said
+
+    def allowed(self, s: Shape, engine: ctypes.c_void_p) -> bool:
+        notes = (ctypes.c_int * NOTES)()
+        return s.dtype != "fp32" or TENSOR_CORE not in notes[: self.get(engine, 1303, NOTE, notes, NOTES)]
 
     def first(self, s: Shape) -> tuple[int, int] | None:
         """Engine and tile (-1: none) of its first answer; both -1: it has none, PyTorch asks for fallbacks; None: refused."""
@@ -113,20 +137,19 @@ class Heuristic:
             asked = self.make(HEURISTIC)
             self.set(asked, 201, DESCRIPTOR, self.graph(s))
             self.set(asked, 200, HEURISTIC_MODE, ctypes.c_int(INSTANT))
-            self.set(asked, 204, DESCRIPTOR, self.device)
+            if self.device:
+                self.set(asked, 204, DESCRIPTOR, self.device)
             self.finish(asked)
-            config, engine, index = self.make(CONFIG), self.make(ENGINE), ctypes.c_int64()
-            if not self.get(asked, 202, DESCRIPTOR, config):
-                return -1, -1
-            self.get(config, 300, DESCRIPTOR, engine)
-            self.get(engine, 1301, INT64, index)
-            knobs = (ctypes.c_void_p * KNOBS)(*(self.make(KNOB).value for _ in range(KNOBS)))
-            kind, value = ctypes.c_int(), ctypes.c_int64(-1)
-            for knob in knobs[: self.get(config, 302, DESCRIPTOR, knobs, KNOBS)]:
-                self.get(ctypes.c_void_p(knob), 600, KNOB_TYPE, kind)
-                if kind.value == TILE:
-                    self.get(ctypes.c_void_p(knob), 601, INT64, value)
-            return index.value, value.value
+            many = ANSWERS[s.dtype]
+            configs = (ctypes.c_void_p * many)(*(self.make(CONFIG).value for _ in range(many)))
+            for at in configs[: self.get(asked, 202, DESCRIPTOR, configs, many)]:
+                config, engine, index = ctypes.c_void_p(at), self.make(ENGINE), ctypes.c_int64()
+                self.get(config, 300, DESCRIPTOR, engine)
+                self.get(engine, 1301, INT64, index)
+                if self.allowed(s, engine):
+                    said = self.knobs(config)
+                    return index.value, next((said[knob] for knob in SAYS if knob in said), -1)
+            return -1, -1
         except ValueError:
             return None
         finally:

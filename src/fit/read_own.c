@@ -324,7 +324,8 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
                  {"moe.csv.gz", moe_row, FT_ROWS_OWN},
                  {"calibrated_gemm.csv.gz", gemm_row, FT_ROWS_POINTS},
                  {"calibrated_bmm.csv.gz", gemm_row, FT_ROWS_POINTS},
-                 {"profiled_gemm.csv.gz", gemm_row, FT_ROWS_DRAWN}}; /* last: numbers of the others stay */
+                 {"profiled_gemm.csv.gz", gemm_row, FT_ROWS_DRAWN},
+                 {"layers_wide.csv.gz", convolution_row, FT_ROWS_PROFILED}}; /* last: numbers of the others stay */
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         FT_TRY(read_file(folder, files[i].file, files[i].each, files[i].source, &r));

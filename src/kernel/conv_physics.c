@@ -87,22 +87,23 @@ typedef struct chosen {
 
 static double waves_of(const conv *c, ft_conv_choice way, double m, double n, double searched)
 {
-    double of = way.m > 0 && way.n > 0 ? ceil(m / way.m) * ceil(n / way.n) / c->device->sms : searched;
+    double g = c->l.g,
+           of = way.m > 0 && way.n > 0 ? g * ceil(m / way.m) * ceil(n / g / way.n) / c->device->sms : searched;
     return fmax(of, 1e-3);
 }
 
-static chosen choices(const conv *c, bool matrix, const ft_physics *out)
+static chosen choices(const conv *c, const ft_physics *out)
 {
     const ft_conv_layer *l = &c->l;
     ft_conv_choice first = {0}, second = {0};
     double m = l->forward ? l->pixels : l->n * l->h * l->w, n = l->forward ? l->k : l->c;
-    if (matrix && l->forward) first = ft__conv_choice(c->device, c->op, l, FT_CONV_RESULT);
-    if (matrix && !l->forward && l->to_input) first = ft__conv_choice(c->device, c->op, l, FT_CONV_INPUT);
-    if (matrix && l->to_filter) second = ft__conv_choice(c->device, c->op, l, FT_CONV_FILTER);
+    if (l->forward) first = ft__conv_choice(c->device, c->op, l, FT_CONV_RESULT);
+    if (!l->forward && l->to_input) first = ft__conv_choice(c->device, c->op, l, FT_CONV_INPUT);
+    if (l->to_filter) second = ft__conv_choice(c->device, c->op, l, FT_CONV_FILTER);
     return (chosen){.m = first.m > 0 ? first.m : out->tile_m,
                     .n = first.n > 0 ? first.n : out->tile_n,
                     .waves = waves_of(c, first, m, n, c->main.waves),
-                    .second_waves = waves_of(c, second, l->k, l->c * l->taps, c->second.waves),
+                    .second_waves = waves_of(c, second, l->k / l->g, l->c * l->taps, c->second.waves),
                     .main = first.way,
                     .second = second.way};
 }
@@ -112,7 +113,7 @@ static void features(const conv *c, bool matrix, ft_physics *out)
     const ft_conv_layer *l = &c->l;
     const ft_op *op = c->op;
     double step = matrix ? fmax(16 / l->e, 1) : 1, cp = ceil(l->c / l->g / step) * step, depth = l->depth;
-    chosen way = choices(c, matrix, out);
+    chosen way = choices(c, out);
     double waves = way.waves;
     float *f = out->feature;
     *f++ = ft__lg(1 + out->body_ms * 1e3 / c->th[l->eager ? GAP : LAUNCH]),

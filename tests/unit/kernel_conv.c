@@ -322,14 +322,14 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
     assert_true(ms > ft__floor_ms(&stranger, &op) && ms < 1e5);
 }
 
-/* The power of two in the channels of a group, read and written; behind them what the library answers, of one group. */
+/* The power of two in the channels of a group, read and written; behind them what the library answers, but for depthwise filters. */
 static void trees_see_what_divides_the_channels(void **state)
 {
     (void)state;
     static const struct {
         int64_t c, k, groups;
         float even_c, even_k;
-    } rows[] = {{96, 80, 1, 32, 16}, {1536, 3, 1, 256, 1}, {96, 192, 4, 8, 16}};
+    } rows[] = {{96, 80, 1, 32, 16}, {1536, 3, 1, 256, 1}, {96, 192, 4, 8, 16}, {96, 96, 96, 1, 1}};
     ft_device h200 = limit_device("h200_sxm");
     int last = ft__conv_family.feature_count - 1;
     double theta[FT_MAX_THETA] = {0};
@@ -340,7 +340,7 @@ static void trees_see_what_divides_the_channels(void **state)
         op.u.conv.groups = rows[i].groups;
         ft__conv_family.physics(&h200, &op, theta, true, &ph);
         assert_true(ph.feature[last - 3] == rows[i].even_c && ph.feature[last - 2] == rows[i].even_k);
-        assert_true((ph.feature[last - 1] > 0) == (rows[i].groups == 1) && !(ph.feature[last] > 0));
+        assert_true((ph.feature[last - 1] > 0) == (rows[i].groups < rows[i].c) && !(ph.feature[last] > 0));
     }
 }
 

@@ -64,18 +64,39 @@ static void nothing_is_known_of_others(void **state)
     assert_true(choice("h200_sxm", &plain, FT_CONV_RESULT).way > 0);
     assert_int_equal(choice("a100_sxm_80gb", &plain, FT_CONV_RESULT).way, 0);
     assert_int_equal(choice("b200_sxm", &plain, FT_CONV_RESULT).way, 0);
-    op.dtype = FT_TF32;
+    op.dtype = FT_FP64;
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
-    op = plain, op.u.conv.groups = 4;
+    op.dtype = FT_TF32, op.u.conv.groups = 4;
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+    op = plain, op.u.conv.groups = 128; /* PyTorch's own kernels */
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
     op = plain, op.u.conv.dilated = true;
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
     op = conv(32, 128, 28, 128, 1); /* a product, which another library takes */
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+    op.dtype = FT_TF32;
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
     op.u.conv.stride = 2;
     assert_true(choice("h200_sxm", &op, FT_CONV_RESULT).way > 0);
     op = plain, op.u.conv.space = 3;
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+}
+
+/* Wider formats and groups have trees of their own; products in fp32 are convolutions to the library. */
+static void formats_and_groups_are_known(void **state)
+{
+    (void)state;
+    static const int parts[] = {FT_CONV_RESULT, FT_CONV_INPUT, FT_CONV_FILTER};
+    ft_op half = conv(32, 128, 28, 128, 3), tf32 = half, fp32 = half, groups = half,
+          product = conv(32, 128, 28, 128, 1);
+    tf32.dtype = FT_TF32, fp32.dtype = product.dtype = FT_FP32, groups.u.conv.groups = 4;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        assert_true(choice("h200_sxm", &half, parts[i]).way > 0);
+        assert_true(choice("h200_sxm", &tf32, parts[i]).way > 0);
+        assert_true(choice("h200_sxm", &fp32, parts[i]).way > 0);
+        assert_true(choice("h200_sxm", &groups, parts[i]).way > 0);
+        assert_true(choice("h200_sxm", &product, parts[i]).way > 0);
+    }
 }
 
 /* PyTorch's own depthwise kernels pass over taps beside the picture: of 31x31 over 12x12 a third count. */
@@ -99,6 +120,7 @@ int main(void)
         cmocka_unit_test(tiles_are_those_that_the_library_answers),
         cmocka_unit_test(products_are_asked_apart),
         cmocka_unit_test(nothing_is_known_of_others),
+        cmocka_unit_test(formats_and_groups_are_known),
         cmocka_unit_test(taps_beside_the_picture_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
