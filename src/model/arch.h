@@ -168,6 +168,7 @@ typedef struct ft_arch {
     bool counted_positions;   /* learned positions count the tokens that are no padding: roberta */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
     bool bias_each;           /* every layer has such a table: umt5 */
+    int64_t ahead;            /* streams that predict further tokens beside the words' own: prophetnet */
     bool disentangled;        /* scores of content and of places apart: deberta-v2 */
     int64_t relative_span;    /* places to each side that such scores tell apart; 0: content alone */
     bool relative_keys, relative_queries; /* content looks at places (c2p), places look at content (p2c) */

@@ -43,6 +43,12 @@ ft_ref ft__part_gated_expand(ft_maker *m, ft_ref streams, ft_ref y, const ft_hyp
 /* ngrams.c: what embeddings of the last few tokens add to the streams. */
 ft_ref ft__part_ngrams(ft_maker *m, ft_ref streams);
 
+/* ahead.c: a decoder that predicts several tokens at once: streams behind the words' (`positions`: their table), its
+ * attention over all of them, and what is left for the head. */
+ft_ref ft__part_ahead_open(ft_maker *m, ft_ref words, ft_ref *positions);
+ft_ref ft__part_ahead_attention(ft_maker *m, ft_ref x);
+ft_ref ft__part_ahead_close(ft_maker *m, ft_ref x);
+
 /* per_layer.c: an embedding of each layer's own, added behind it. */
 void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
 ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);

@@ -10,6 +10,7 @@ typedef struct stack {
     ft_ref source; /* the encoder's result; FT_NONE in the encoder */
     ft_ref seen;   /* what pictures became, in their places among the words; FT_NONE: there are none */
     int64_t q_len, kv_len, source_len;
+    int64_t streams; /* of q_len rows each: one, or more where a decoder predicts several tokens at once */
     bool decodes;
 } stack;
 
@@ -55,17 +56,19 @@ static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, const stack *s, cons
     const ft_arch *a = m->arch;
     ft__module(b, 1);
     ft_ref q = ft__linear(b, w->q, x, a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
-    q = ft__view(b, q, m->batch * s->q_len * a->heads, a->head_dim, true);
+    int64_t asks = s->q_len * s->streams;
+    if (a->query_scale) q = ft__pointwise(b, FT_AT(ATTN_SCALE), "divu", q);
+    q = ft__view(b, q, m->batch * asks * a->heads, a->head_dim, true);
     ft_ref k = remembered(m, w->k, over, s, w), v = remembered(m, w->v, over, s, w);
     ft_scores how = {.shape = {.batch = m->batch,
                                .heads = a->heads,
                                .kv_heads = a->heads,
-                               .q_len = s->q_len,
+                               .q_len = asks,
                                .kv_len = w->kv_len,
                                .head_dim = a->head_dim,
                                .causal = w->causal && s->q_len > 1},
                      .dropout = a->attention_dropout,
-                     .scale = true,
+                     .scale = !a->query_scale,
                      .eager_only = a->no_sdpa,
                      .mask = w->causal && s->q_len > 1,
                      .k_dense = generates(m) && s->decodes,
@@ -89,7 +92,8 @@ static ft_ref layer(ft_maker *m, const stack *s, ft_ref x)
                 FT_AT(ATTN_ATTEND), .kv_len = s->kv_len, .causal = s->decodes};
     ft__module(&m->b, 2);
     ft_ref h = before ? norm(m, FT_AT(ATTN_NORM), x) : x;
-    x = sum(m, FT_AT(ATTN_RESIDUAL), FT_AT(ATTN_NORM), x, attention(m, h, h, s, &own));
+    ft_ref y = s->streams > 1 ? ft__part_ahead_attention(m, h) : attention(m, h, h, s, &own);
+    x = sum(m, FT_AT(ATTN_RESIDUAL), FT_AT(ATTN_NORM), x, y);
     if (s->decodes) {
         span cross = {FT_AT(CROSS_Q_PROJ), FT_AT(CROSS_K_PROJ),     FT_AT(CROSS_V_PROJ), FT_AT(CROSS_O_PROJ),
                       FT_AT(CROSS_ATTEND), .kv_len = s->source_len, .cross = true};
@@ -122,6 +126,7 @@ static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
                    : ft__buffer(b, s->q_len, a->hidden, ft_dtype_bytes(b->stored));
     b->frozen = frozen;
     x = ft__add(b, FT_AT(EMBED_POSITIONS), x, p);
+    if (s->streams > 1) x = ft__part_ahead_open(m, x, &positions);
     if (a->embed_norm) x = norm(m, FT_AT(EMBED_NORM), x);
     m->mask = FT_NONE;
     if (m->work->attention == FT_EAGER && s->decodes)
@@ -135,7 +140,7 @@ static ft_ref encode_with(ft_maker *m, ft_ref seen, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    stack s = {.source = FT_NONE, .seen = seen, .q_len = m->work->seq, .kv_len = m->work->seq};
+    stack s = {.source = FT_NONE, .seen = seen, .q_len = m->work->seq, .kv_len = m->work->seq, .streams = 1};
     ft__block_open(b, FT_BLOCK(ENCODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = ft__block_open(b, FT_BLOCK(ENCODER_LAYERS), a->layers, x);
@@ -153,6 +158,7 @@ static ft_ref encode(ft_maker *m)
 
 void ft__make_seq2seq(ft_maker *m)
 {
+    enum { MOST_AHEAD = 1024 };
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     ft_ref table = FT_NONE, source = FT_NONE;
@@ -160,6 +166,11 @@ void ft__make_seq2seq(ft_maker *m)
     if (a->position == FT_LEARNED_POSITION && m->work->seq > rows) {
         ft__build_fail(b, FT_E_RANGE, "a sequence of %lld tokens: the model's learned positions end at %lld",
                        (long long)m->work->seq, (long long)rows);
+        return;
+    }
+    if (a->ahead > MOST_AHEAD) {
+        ft__build_fail(b, FT_E_RANGE, "%lld tokens ahead at once: %d are beyond any model", (long long)a->ahead,
+                       MOST_AHEAD);
         return;
     }
     if (a->decoder_layers < 1) {
@@ -182,6 +193,7 @@ void ft__make_seq2seq(ft_maker *m)
                .q_len = m->q_len,
                .kv_len = m->kv_len,
                .source_len = w->seq,
+               .streams = 1 + a->ahead,
                .decodes = true};
     ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
     ft__part_unused_weights(m);
@@ -190,6 +202,7 @@ void ft__make_seq2seq(ft_maker *m)
     x = ft__block_close(b, layer(m, &s, x));
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (a->final_norm) x = norm(m, FT_AT(NORM), x);
+    if (a->ahead > 0) x = ft__part_ahead_close(m, x);
     if (a->lm_head) x = ft__part_head(m, x, a->tied ? table : FT_NONE);
     if (a->logits_offset && !b->training) /* a buffer of zeros is added, which makes the logits twice */
         x = ft__add(b, FT_AT(LM_HEAD), x, ft__buffer(b, 1, a->vocab, ft_dtype_bytes(b->stored)));

@@ -106,6 +106,22 @@ static void a_canvas_has_no_weights_of_its_own(void **state)
     assert_true(both.flops > 1.8 * prompt.flops);
 }
 
+/* A stream more is a row of a table, and as many rows through the decoder and the head; the encoder is as it was. */
+static void a_stream_for_every_token_ahead_runs_beside_the_words(void **state)
+{
+    const char *one = "{\"model_type\":\"prophetnet\",\"ngram\":1}", *two = "{\"model_type\":\"prophetnet\"}";
+    made short_sight = make(one, FT_FORWARD_PASS, 64), far_sight = make(two, FT_FORWARD_PASS, 64);
+    const double hidden = 1024, ffn = 4096, biases = 512, vocab = 30522, layers = 12, rows = 64;
+    double layer = 6 * hidden * hidden + hidden * biases + 2 * hidden * ffn; /* of own and cross attention, the rest */
+    double scores = 2 * hidden * (2 * rows + rows);                          /* at the words, itself and the source */
+    double more = 2 * rows * (layers * (layer + scores) + hidden * vocab);
+    (void)state;
+    assert_true(far_sight.parameters - short_sight.parameters == hidden);
+    assert_true(fabs((far_sight.flops - short_sight.flops) / more - 1) < 0.01);
+    assert_true(make(two, FT_DECODE, 64).parameters == far_sight.parameters);
+    assert_true(make(two, FT_TRAIN, 64).parameters == far_sight.parameters);
+}
+
 static void contradictions_are_refused_where_they_stand(void **state)
 {
     static const struct {
@@ -142,6 +158,7 @@ static void contradictions_are_refused_where_they_stand(void **state)
         {"{\"model_type\":\"diffusion_gemma\",\"canvas_length\":0}", "canvas_length", "from 1"},
         {"{\"model_type\":\"xlstm\",\"num_heads\":7}", "num_heads", "7 heads must divide queries of 2048"},
         {"{\"model_type\":\"musicgen\",\"decoder\":{\"num_codebooks\":0}}", "num_codebooks", "0 codebooks"},
+        {"{\"model_type\":\"prophetnet\",\"ngram\":0}", "ngram", "from 1"},
         {"{\"model_type\":\"reformer\"}", "model_type", "\"reformer\" is not modelled: attention goes over hashed"},
     };
     (void)state;
@@ -162,6 +179,7 @@ int main(void)
         cmocka_unit_test(layers_that_look_stand_before_every_few),
         cmocka_unit_test(a_table_of_ngrams_is_in_the_layers_that_are_named),
         cmocka_unit_test(a_canvas_has_no_weights_of_its_own),
+        cmocka_unit_test(a_stream_for_every_token_ahead_runs_beside_the_words),
         cmocka_unit_test(contradictions_are_refused_where_they_stand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
