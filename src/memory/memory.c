@@ -189,6 +189,17 @@ static bool reserve(const ft_sweep *s, const ft_kept *k, const ft_device *device
     return true;
 }
 
+/* A thread takes its BLAS workspace with its first product: networks of nothing but convolutions, which cuDNN computes
+ * with handles of its own, never do. */
+static double libraries_of(const ft_graph *g, const ft_workload *work, const ft_device *device)
+{
+    bool multiplies[2] = {false, false}; /* the forward pass's thread, autograd's */
+    for (int32_t n = 0; n < g->node_count; n++)
+        if (ft__calls_blas(&g->nodes[n])) multiplies[g->nodes[n].phase == FT_BACKWARD] = true;
+    const int handles = multiplies[0] + (work->task == FT_TRAIN && multiplies[1]);
+    return handles * ft__library_workspace(device, false);
+}
+
 static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
                             const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_memory_curve *curve,
                             ft_error *err)
@@ -217,7 +228,7 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     const double update = here ? ft__update_workspace(work, k.trained, k.widest) + k.main_gradients : 0;
     if (!measure_workspaces(&s, device, update) || !ft__sweep_moves(&s))
         return ft__fail(err, FT_E_MEMORY, "out of memory over a graph of %d nodes", g->node_count);
-    const double libraries = ft__library_workspace(device, training) + s.stand_ins;
+    const double libraries = libraries_of(g, work, device) + s.stand_ins;
     s.held = share == &ALONE ? held_by(g, work, s.compiled) : 0;
     for (int32_t b = 0; b < g->block_count; b++) ft__sweep_block(&s, b);
     settle_held(&s);

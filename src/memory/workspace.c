@@ -10,6 +10,11 @@
 
 static bool is_op(const ft_node *n, const char *name) { return n->op.name && !strcmp(n->op.name, name); }
 
+bool ft__calls_blas(const ft_node *n)
+{
+    return n->verb == FT_DO_LINEAR || n->verb == FT_DO_MATMUL || n->verb == FT_DO_EXPERTS || n->verb == FT_DO_RECUR;
+}
+
 static double bytes_of(const ft_graph *g, const ft_ref *refs, int count, int at)
 {
     if (at >= count || refs[at] < 0 || refs[at] >= g->tensor_count) return 0;

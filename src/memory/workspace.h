@@ -5,4 +5,6 @@
 
 /* Bytes that node `n` holds while it runs, what the graph itself says included. */
 double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *device);
+/* Its kernel is a product that a framework hands to the BLAS, by its thread's handle. */
+bool ft__calls_blas(const ft_node *n);
 #endif
