@@ -7,6 +7,7 @@
  * group is cut out, has a product of its own, and is put back.
  * long          filters of 64 taps and more along one axis: apart whatever the width, on several streams. Tables have
  * how long all of them take; a step counts kernel by kernel (ft__grouped_kernels_ms).
+ * points        filters of one pixel: apart as well going back, and forward where a group is 16 channels or wider.
  *
  * NCHW is turned to channels last and back, padded on the way. Figures and rows in data/constants/kernel/grouped.json;
  * what they leave is learned. */
@@ -71,6 +72,18 @@ static double long_ms(const sizes *s, int part)
     double us = lanes ? deep * (part == FORWARD ? at->lane_us : at->input_lane_us)
                       : at->start_us + steps * (part == FORWARD ? at->step_us : at->input_us);
     return 1e-3 * us * s->groups;
+}
+
+/* Filters of one pixel, group by group: a gradient of filters is a sum over pixels, which the library cuts among blocks
+ * where groups are few. */
+static double points_ms(const sizes *s, int part, bool last)
+{
+    const struct ft__k_grouped_points *at = &ft__k_grouped_points;
+    bool whole = s->width < at->width ||
+                 (last ? s->width >= at->wide && s->pixels > at->pixels : s->pixels > at->turned_pixels);
+    if (part == FORWARD) return whole ? 0 : 1e-3 * s->groups * (at->forward_us + s->pixels * s->width * at->element_us);
+    if (part == INPUT) return 1e-3 * s->groups * at->input_us;
+    return 1e-3 * s->groups * (at->filter_us + s->pixels * (s->groups > at->few ? at->sum_us : at->cut_us));
 }
 
 /* The two pictures that a part reads, or reads and writes. */
@@ -140,8 +153,9 @@ double ft__grouped_kernels_ms(const ft_device *device, const ft_op *op)
     if (op->kind != FT_OP_CONV2D || device->matrix_issue != FT_ISSUE_WGMMA || !ft__is_grouped(device, op)) return 0;
     sizes s = sizes_of(device, op);
     int parts = ft__conv_parts(op);
+    const bool point = s.taps == 1 && op->u.conv.stride == 1;
     double ms = 0;
     for (int part = FORWARD; part < PARTS; part++)
-        if (parts & 1 << part) ms += long_ms(&s, part);
+        if (parts & 1 << part) ms += point ? points_ms(&s, part, op->u.conv.nhwc) : long_ms(&s, part);
     return ms;
 }

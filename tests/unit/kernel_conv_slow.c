@@ -53,6 +53,51 @@ static void long_filters_run_group_by_group(void **state)
     assert_true(ft__grouped_kernels_ms(&device, &filters) == 0);
 }
 
+static ft_op point(int64_t n, int64_t side, int64_t groups, int64_t width, int parts)
+{
+    ft_op op;
+    ft__op_init("conv2d", &op);
+    op.dtype = FT_BF16;
+    op.u.conv.n = n;
+    op.u.conv.h = op.u.conv.w = side;
+    op.u.conv.c = op.u.conv.k = groups * width;
+    op.u.conv.groups = groups;
+    op.u.conv.r = op.u.conv.s = op.u.conv.stride = 1;
+    op.u.conv.pad = 0;
+    op.u.conv.nhwc = true;
+    op.u.conv.parts = parts;
+    return op;
+}
+
+/* Filters of one pixel in groups, as EfficientViT's attention has them: group by group going back, and forward from 16
+ * channels on. Measured on an H200; whether sums over pixels are cut is not known, hence a factor of two. */
+static void filters_of_one_pixel_run_group_by_group(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    const struct {
+        int64_t n, side, groups, width;
+        int parts;
+        double us;
+    } rows[] = {
+        {128, 14, 24, 16, FT_CONV_RESULT, 161},
+        {128, 7, 48, 16, FT_CONV_RESULT, 174},
+        {64, 28, 24, 32, FT_CONV_RESULT, 603},
+        {128, 14, 24, 16, FT_CONV_INPUT | FT_CONV_FILTER, 2782},
+        {128, 7, 48, 16, FT_CONV_INPUT | FT_CONV_FILTER, 1022},
+        {64, 28, 8, 16, FT_CONV_INPUT | FT_CONV_FILTER, 344},
+        {16, 7, 24, 8, FT_CONV_INPUT | FT_CONV_FILTER, 327},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ft_op op = point(rows[i].n, rows[i].side, rows[i].groups, rows[i].width, rows[i].parts);
+        double us = 1e3 * ft__grouped_kernels_ms(&device, &op);
+        if (us > 2 * rows[i].us || us < rows[i].us / 2) fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
+    }
+    /* Narrow groups forward, and wide ones of many pixels, have a kernel. */
+    ft_op narrow = point(128, 14, 24, 8, FT_CONV_RESULT), wide = point(128, 14, 8, 64, FT_CONV_RESULT);
+    assert_true(ft__grouped_kernels_ms(&device, &narrow) == 0 && ft__grouped_kernels_ms(&device, &wide) == 0);
+}
+
 static ft_op whole(int64_t n, int64_t c, int64_t k, int64_t side)
 {
     ft_op op;
@@ -90,6 +135,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_filters_run_group_by_group),
+        cmocka_unit_test(filters_of_one_pixel_run_group_by_group),
         cmocka_unit_test(filters_as_large_as_their_picture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
