@@ -187,3 +187,34 @@ def test_a_linear_layer_by_part_of_a_weight_is_one_product() -> None:
     graph = export(Looks().to("meta"), given, loss=lambda out: out.mean())
     assert all(node.get("shape", [])[1:] != [64, 64] for node in nodes(graph, "expand"))
     assert ops(graph).count("matmul") == 4  # two of weights' parts, scores, what they weigh
+
+
+def test_a_picture_of_one_pixel_lies_as_nchw() -> None:
+    """It lies both ways; PyTorch takes it as NCHW, and what is drawn from it is turned for every convolution."""
+    model = nn.Sequential(nn.ConvTranspose2d(64, 32, 4), nn.ConvTranspose2d(32, 16, 4, 2, 1))
+    point = export(model, torch.empty(8, 64, 1, 1), task="forward").to_dict()
+    assert "layout" not in next(iter(point["inputs"].values()))
+    picture = torch.empty(8, 64, 2, 2).to(memory_format=torch.channels_last)
+    assert next(iter(export(model, picture, task="forward").to_dict()["inputs"].values()))["layout"] == "nhwc"
+
+
+class Asserts(nn.Module):
+    """Two results that Python holds beside a third, behind a check of values that must hold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.line = nn.Linear(64, 4096, bias=False)
+
+    def forward(self, x: torch.Tensor, places: torch.Tensor) -> torch.Tensor:
+        assert torch.all(places >= 0).item(), "places start at 0"
+        first = self.line(x)
+        second = first.relu()
+        return (second + 1).sum() + first.shape[0]
+
+
+def test_what_is_held_is_counted_behind_an_assertion() -> None:
+    with torch.device("meta"):
+        model = Asserts().to(torch.bfloat16)
+        inputs = (torch.empty(256, 64, dtype=torch.bfloat16), torch.zeros(256, dtype=torch.long))
+    held = export(model, inputs, task="forward").to_dict()["held_bytes"]
+    assert held >= 3 * 256 * 4096 * 2

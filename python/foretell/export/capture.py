@@ -257,19 +257,30 @@ def capture(
     check_torch()
     if not isinstance(model, torch.nn.Module):
         raise ExportError(f"a torch.nn.Module is needed, got {type(model).__name__}", where="model")
+    counted: list[Held] = []
     try:
-        return _captured(model, inputs, task, loss, None)
+        return _captured(model, inputs, task, loss, None, counted)
     except ExportError as error:
         if error.code != "data_dependent":
             raise
         try:
-            return _captured(model, inputs.with_known(), task, loss, values_mode())
+            result = _captured(model, inputs.with_known(), task, loss, values_mode(), [])
         except ExportError:
             raise error from error.__cause__
+        result.held = result.held or (counted[0] if counted else None)  # tensors beside values are counted nowhere
+        return result
 
 
-def _captured(model: torch.nn.Module, inputs: Inputs, task: str, loss: Callable[..., Any] | None, values: Any) -> Program:
-    """`values`: where tensors without memory live that stand beside constants whose values are followed."""
+def _captured(
+    model: torch.nn.Module,
+    inputs: Inputs,
+    task: str,
+    loss: Callable[..., Any] | None,
+    values: Any,
+    counted: list[Held],
+) -> Program:
+    """`values`: where tensors without memory live that stand beside constants whose values are followed. `counted` gets
+    what an inference pass holds, whether or not it can be captured."""
     notes: list[str] = list(inputs.warnings)
     main = main_dtype(model)
     copied = shadow(model, main, values)
@@ -299,6 +310,7 @@ def _captured(model: torch.nn.Module, inputs: Inputs, task: str, loss: Callable[
             for each in (_checkpoints(found), whole_layers(), in_plain_words(), quiet(), gradients, autocast_on_meta()):
                 stack.enter_context(each)
             held = _held(step, tensors) if task != "train" and copied is not None else None
+            counted += [held] if held is not None else []
             if values is not None:
                 stack.enter_context(followed())
             program = _export(step, tensors)

@@ -80,13 +80,21 @@ static bool turned_first(ft_graph_reader *r, const ft_named *x)
     return r->nhwc && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
 }
 
+/* Whether a convolution of x gives channels last. A picture of one pixel lies both ways: as the filters do. */
+static bool lies_last(ft_graph_reader *r, const ft_named *x)
+{
+    const bool point = ft__graphfile_span(x, 2, x->dims) == 1;
+    return turned_first(r, x) || ft__graphfile_cut_channels(x) ||
+           (ft__graphfile_channels_last(x) && (r->nhwc || !point));
+}
+
 static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, const ft_named *x, ft_named *out)
 {
     ft_build *b = ft__graphfile_build(r);
     int64_t taps = f->filter[0] * (f->space > 1 ? f->filter[1] : 1) * (f->space > 2 ? f->filter[2] : 1);
     int64_t inner = (f->transposed ? f->k : x->dim[1]) / f->groups * taps, outer = f->transposed ? x->dim[1] : f->k;
     bool turned = turned_first(r, x), cut = ft__graphfile_cut_channels(x), before = b->channels_last;
-    bool last = turned || cut || ft__graphfile_channels_last(x);
+    bool last = lies_last(r, x);
     ft_ref weight = FT_NONE;
     if (!computed_filters(r, (double)outer * (double)inner, &weight)) return FT_NONE;
     if (weight == FT_NONE) weight = ft__graphfile_weight(r, "weight", true, "conv.weight", outer, inner);
@@ -171,7 +179,7 @@ void ft__read_conv(ft_graph_reader *r, ft_at at)
         return;
     }
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
-    bool last = turned_first(r, &x) || ft__graphfile_channels_last(&x) || ft__graphfile_cut_channels(&x);
+    bool last = lies_last(r, &x);
     r->pictures |= x.dims > 3;
     const int32_t first = ft__graphfile_build(r)->g->node_count;
     out.ref = convolved(r, at, &f, &x, &out);
