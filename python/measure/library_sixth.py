@@ -1,6 +1,6 @@
-"""A sixth collection of library modules that nothing was fitted to, most of families that no collection before had: cases for
-modules.py (`modules.py forecast OUT GPU "" library_sixth`). timm 1.0.29, torchvision 0.26, diffusers 0.42.1, peft 0.21,
-transformers 5.17. Ordered so that a measurement that runs out of time has some of every library.
+"""A sixth collection of library modules that nothing was fitted to, most of families that no collection before had:
+cases for modules.py (`modules.py forecast OUT GPU "" library_sixth`). timm 1.0.29, torchvision 0.26, diffusers 0.42.1,
+peft 0.21, transformers 5.17. Ordered so that a measurement that runs out of time has some of every library.
 """
 
 from __future__ import annotations
@@ -36,32 +36,36 @@ _TIMM = (
 # name, pictures, their side
 _TORCHVISION = (("vit_b_16", 64, 224), ("squeezenet1_1", 128, 224), ("alexnet", 256, 224), ("inception_v3", 32, 299))
 _WORDS = {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 6, "intermediate_size": 3072}
-_NEO = {"hidden_size": 1024, "num_layers": 6, "num_heads": 16, "attention_types": [[["global", "local"], 3]], "vocab_size": 50304}
+_NEO = {"hidden_size": 1024, "num_layers": 6, "num_heads": 16, "vocab_size": 50304}
+_NEO |= {"attention_types": [[["global", "local"], 3]]}
 _SEES = {"depths": [2, 2, 2], "num_heads": [3, 6, 6], "embed_dim": 96, "image_size": 64, "upscale": 2}
 _SERIES = {"num_input_channels": 21, "context_length": 512, "patch_length": 16, "prediction_length": 96}
 _PATCHES = {"d_model": 256, "num_hidden_layers": 6, "num_attention_heads": 16, "ffn_dim": 512, "patch_stride": 8}
 _MIXES = {"d_model": 64, "num_layers": 8, "patch_stride": 16, "expansion_factor": 2}
 _MARIAN = {"d_model": 512, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "encoder_attention_heads": 8}
-_MARIAN |= {"decoder_attention_heads": 8, "encoder_layers": 6, "decoder_layers": 6, "pad_token_id": 0, "vocab_size": 58100}
+_MARIAN |= {"decoder_attention_heads": 8, "encoder_layers": 6, "decoder_layers": 6, "pad_token_id": 0}
+_MARIAN |= {"vocab_size": 58100}
 _MARIAN |= {"decoder_start_token_id": 0}  # the default lies outside the table
 _SOUND = {"mask_time_prob": 0.0, "layerdrop": 0.0}
 _TALK = {"input_ids": (8, 256), "labels": (8, 256)}
+_SHORT, _FOUR, _WIDE = {"max_position_embeddings": 512}, {"num_hidden_layers": 4}, {"embedding_size": 768}
+_PROPHET = {"num_encoder_layers": 4, "num_decoder_layers": 4}
 _HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
-    ("nystromformer 6 layers b8 512", "Nystromformer", "Model", {**_WORDS, "max_position_embeddings": 512}, {"input_ids": (8, 512)}),
+    ("nystromformer 6 layers b8 512", "Nystromformer", "Model", _WORDS | _SHORT, {"input_ids": (8, 512)}),
     ("ast base b16", "AST", "Model", {"num_hidden_layers": 6}, {"input_values": (16, 1024, 128)}),
     ("sew tiny b8 10s", "SEW", "Model", {"num_hidden_layers": 6, **_SOUND}, {"input_values": (8, 160000)}),
     ("convbert 6 layers b16 256", "ConvBert", "Model", {**_WORDS, "embedding_size": 768}, {"input_ids": (16, 256)}),
-    ("wav2vec2 conformer 4 layers b4 10s", "Wav2Vec2Conformer", "Model", {"num_hidden_layers": 4, **_SOUND}, {"input_values": (4, 160000)}),
+    ("wav2vec2 conformer 4 layers b4 10s", "Wav2Vec2Conformer", "Model", _SOUND | _FOUR, {"input_values": (4, 160000)}),
     ("gpt neo 6 layers b4 1024", "GPTNeo", "ForCausalLM", _NEO, {"input_ids": (4, 1024), "labels": (4, 1024)}),
     ("swin2sr b4 64", "Swin2SR", "ForImageSuperResolution", _SEES, {"pixel_values": (4, 3, 64, 64)}),
     ("hifi gan b8 100", "SpeechT5HifiGan", "", {}, {"spectrogram": (8, 100, 80)}),
-    ("squeezebert 6 layers b32 128", "SqueezeBert", "Model", {**_WORDS, "embedding_size": 768}, {"input_ids": (32, 128)}),
+    ("squeezebert 6 layers b32 128", "SqueezeBert", "Model", _WORDS | _WIDE, {"input_ids": (32, 128)}),
     ("marian b16 128", "Marian", "MTModel", _MARIAN, {"input_ids": (16, 128), "labels": (16, 128)}),
     ("patchtst b64 512", "PatchTST", "ForPrediction", {**_SERIES, **_PATCHES}, {"past_values": (64, 512, 21)}),
     ("cvt 13 b64", "Cvt", "Model", {}, {"pixel_values": (64, 3, 224, 224)}),
     ("fnet 6 layers b16 512", "FNet", "Model", _WORDS, {"input_ids": (16, 512)}),
     ("patchtsmixer b64 512", "PatchTSMixer", "ForPrediction", {**_SERIES, **_MIXES}, {"past_values": (64, 512, 21)}),
-    ("prophetnet 4 layers b8 256", "ProphetNet", "ForConditionalGeneration", {"num_encoder_layers": 4, "num_decoder_layers": 4}, _TALK),
+    ("prophetnet 4 layers b8 256", "ProphetNet", "ForConditionalGeneration", _PROPHET, _TALK),
 )
 
 
@@ -87,12 +91,15 @@ def _torchvision(name: str, batch: int, side: int) -> tuple[str, Makes]:
     return f"torchvision {name} b{batch}", make
 
 
-def _hugging_face(name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> tuple[str, Makes]:
+def _hugging_face(
+    name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]
+) -> tuple[str, Makes]:
     def make(made: Made, tokens: Made) -> Any:
         import transformers
 
         model = getattr(transformers, family + head)(getattr(transformers, f"{family}Config")(**config))
-        inputs = tuple(tokens(*s, below=30000) if key in ("input_ids", "labels") else made(*s) for key, s in shapes.items())
+        words = ("input_ids", "labels")
+        inputs = tuple(tokens(*s, below=30000) if key in words else made(*s) for key, s in shapes.items())
         return Picked(model, tuple(shapes)), inputs
 
     return f"transformers {name}", make
@@ -108,7 +115,8 @@ def pyramid(made: Made, tokens: Made) -> Any:
     """What a detector sees: a backbone whose norms are frozen, its levels added from the top down."""
     from torchvision.models.detection.backbone_utils import resnet_fpn_backbone
 
-    return Picked(resnet_fpn_backbone(backbone_name="resnet50", weights=None, trainable_layers=5), key="0"), (made(4, 3, 512, 512),)
+    model = resnet_fpn_backbone(backbone_name="resnet50", weights=None, trainable_layers=5)
+    return Picked(model, key="0"), (made(4, 3, 512, 512),)
 
 
 def dit(made: Made, tokens: Made) -> Any:
@@ -122,8 +130,9 @@ def dit(made: Made, tokens: Made) -> Any:
 def plain(made: Made, tokens: Made) -> Any:
     from diffusers import UNet2DModel
 
-    down, up = ("DownBlock2D", "DownBlock2D", "AttnDownBlock2D", "DownBlock2D"), ("UpBlock2D", "AttnUpBlock2D", "UpBlock2D", "UpBlock2D")
-    model = UNet2DModel(sample_size=64, block_out_channels=(128, 256, 256, 512), down_block_types=down, up_block_types=up)
+    down = ("DownBlock2D", "DownBlock2D", "AttnDownBlock2D", "DownBlock2D")
+    up, widths = ("UpBlock2D", "AttnUpBlock2D", "UpBlock2D", "UpBlock2D"), (128, 256, 256, 512)
+    model = UNet2DModel(sample_size=64, block_out_channels=widths, down_block_types=down, up_block_types=up)
     return Picked(model, ("sample", "timestep")), (made(8, 3, 64, 64), tokens(8, below=1000))
 
 
@@ -145,16 +154,19 @@ def latte(made: Made, tokens: Made) -> Any:
     from diffusers import LatteTransformer3DModel
 
     sizes = {"num_attention_heads": 16, "attention_head_dim": 72, "in_channels": 4, "out_channels": 8, "num_layers": 4}
-    sizes |= {"cross_attention_dim": 1152, "attention_bias": True, "sample_size": 32, "patch_size": 2, "norm_type": "ada_norm_single"}
+    sizes |= {"cross_attention_dim": 1152, "attention_bias": True, "sample_size": 32, "patch_size": 2}
+    sizes |= {"norm_type": "ada_norm_single"}
     sizes |= {"caption_channels": 4096, "video_length": 8, "norm_elementwise_affine": False, "norm_eps": 1e-6}
     named = ("hidden_states", "timestep", "encoder_hidden_states")
-    return Picked(LatteTransformer3DModel(**sizes), named), (made(1, 4, 8, 32, 32), tokens(1, below=1000), made(1, 120, 4096))
+    inputs = (made(1, 4, 8, 32, 32), tokens(1, below=1000), made(1, 120, 4096))
+    return Picked(LatteTransformer3DModel(**sizes), named), inputs
 
 
 def sound(made: Made, tokens: Made) -> Any:
     from diffusers import AutoencoderOobleck
 
-    model = AutoencoderOobleck(encoder_hidden_size=64, channel_multiples=[1, 2, 4, 8], downsampling_ratios=[2, 4, 4, 8], decoder_channels=64)
+    sizes = {"channel_multiples": [1, 2, 4, 8], "downsampling_ratios": [2, 4, 4, 8]}
+    model = AutoencoderOobleck(encoder_hidden_size=64, decoder_channels=64, **sizes)
     return _Decodes(model), (made(4, 64, 128),)
 
 
@@ -210,7 +222,8 @@ def graph(made: Made, tokens: Made) -> Any:
     class Net(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.say, self.hear = nn.ModuleList(nn.Linear(512, 256) for _ in range(3)), nn.ModuleList(nn.Linear(256, 256) for _ in range(3))
+            self.say = nn.ModuleList(nn.Linear(512, 256) for _ in range(3))
+            self.hear = nn.ModuleList(nn.Linear(256, 256) for _ in range(3))
             self.norms = nn.ModuleList(nn.LayerNorm(256) for _ in range(3))
 
         def forward(self, x: Tensor, source: Tensor, target: Tensor) -> Tensor:
@@ -233,7 +246,8 @@ def draws(made: Made, tokens: Made) -> Any:
 
     first = [nn.ConvTranspose2d(128, 512, 4, 1, 0, bias=False), nn.BatchNorm2d(512), nn.ReLU(True)]
     make = [*first, *up(512, 256), *up(256, 128), *up(128, 64), nn.ConvTranspose2d(64, 3, 4, 2, 1), nn.Tanh()]
-    judge = [nn.Conv2d(3, 64, 4, 2, 1), nn.LeakyReLU(0.2, True), *down(64, 128), *down(128, 256), *down(256, 512), nn.Conv2d(512, 1, 4)]
+    judge = [nn.Conv2d(3, 64, 4, 2, 1), nn.LeakyReLU(0.2, True), *down(64, 128), *down(128, 256), *down(256, 512)]
+    judge += [nn.Conv2d(512, 1, 4)]
     return nn.Sequential(*make, *judge), (made(128, 128, 1, 1),)
 
 
@@ -267,7 +281,8 @@ def tags(made: Made, tokens: Made) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.words, self.letters = nn.Embedding(30000, 256, padding_idx=0), nn.Embedding(128, 32)
-            self.wide, self.runs = nn.Conv1d(32, 64, 3, padding=1), nn.GRU(320, 256, 2, batch_first=True, bidirectional=True)
+            self.wide = nn.Conv1d(32, 64, 3, padding=1)
+            self.runs = nn.GRU(320, 256, 2, batch_first=True, bidirectional=True)
             self.says = nn.Linear(512, 20)
 
         def forward(self, words: Tensor, letters: Tensor) -> Tensor:
@@ -297,13 +312,20 @@ def attends(made: Made, tokens: Made) -> Any:
     return Net(), (made(16, 384, 512),)
 
 
-_EACH: list[list[tuple[str, Makes]]] = [[_timm(*each) for each in _TIMM], [_hugging_face(*each) for each in _HUGGING_FACE]]
-_EACH += [[*(_torchvision(*each) for each in _TORCHVISION), ("torchvision s3d b8 16x224", video), ("torchvision resnet50 pyramid b4 512", pyramid)]]
-_EACH += [[("diffusers dit 8 layers b16 32", dit), ("diffusers unet 2d b8 64", plain), ("diffusers t2i adapter b8 512", adapter)]]
-_EACH[-1] += [("diffusers prior 6 layers b16", prior), ("diffusers latte 4 layers b1 8x32", latte), ("diffusers oobleck decode b4 128", sound)]
-_EACH += [[("peft vera qwen2 4 layers b2 1024", _adapted(_shared)), ("peft lokr qwen2 4 layers b2 1024", _adapted(_kronecker))]]
-_EACH[-1] += [("peft adalora qwen2 4 layers b2 1024", _adapted(_adaptive)), ("peft rslora biases qwen2 4 layers b2 1024", _adapted(_everywhere))]
-_EACH += [[("torch.nn graph of messages 20000 100000", graph), ("torch.nn generator and judge b128", draws), ("torch.nn rays b4096 64", rays)]]
+_EACH: list[list[tuple[str, Makes]]] = [[_timm(*each) for each in _TIMM]]
+_EACH += [[_hugging_face(*each) for each in _HUGGING_FACE]]
+_EACH += [[_torchvision(*each) for each in _TORCHVISION]]
+_EACH[-1] += [("torchvision s3d b8 16x224", video), ("torchvision resnet50 pyramid b4 512", pyramid)]
+_EACH += [[("diffusers dit 8 layers b16 32", dit), ("diffusers unet 2d b8 64", plain)]]
+_EACH[-1] += [("diffusers t2i adapter b8 512", adapter)]
+_EACH[-1] += [("diffusers prior 6 layers b16", prior), ("diffusers latte 4 layers b1 8x32", latte)]
+_EACH[-1] += [("diffusers oobleck decode b4 128", sound)]
+_EACH += [[("peft vera qwen2 4 layers b2 1024", _adapted(_shared))]]
+_EACH[-1] += [("peft lokr qwen2 4 layers b2 1024", _adapted(_kronecker))]
+_EACH[-1] += [("peft adalora qwen2 4 layers b2 1024", _adapted(_adaptive))]
+_EACH[-1] += [("peft rslora biases qwen2 4 layers b2 1024", _adapted(_everywhere))]
+_EACH += [[("torch.nn graph of messages 20000 100000", graph)]]
+_EACH[-1] += [("torch.nn generator and judge b128", draws), ("torch.nn rays b4096 64", rays)]
 _EACH[-1] += [("torch.nn tagger b64 64", tags), ("torch.nn attention weights b16 384", attends)]
 for _rank in range(max(map(len, _EACH))):
     CASES |= {each[_rank][0]: each[_rank][1] for each in _EACH if _rank < len(each)}

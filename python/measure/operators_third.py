@@ -1,7 +1,8 @@
-"""Operators whose forecasts were far off in whole modules: python operators_third.py OUT [SECONDS], by the loop of operators.py.
+"""Operators whose forecasts were far off in whole modules: python operators_third.py OUT [SECONDS], by the loop of
+operators.py.
 
-Long filters in groups, filters as large as their picture, windows folded back, recurrent layers, overlapping views, weight norms,
-rows picked and added, signals made longer.
+Long filters in groups, filters as large as their picture, windows folded back, recurrent layers, overlapping views,
+weight norms, rows picked and added, signals made longer.
 """
 
 from __future__ import annotations
@@ -70,7 +71,12 @@ for n, c, k, side in (
 ):
     for last in (False, True):
         how = "nhwc" if last else "nchw"
-        add(f"whole {how} {n}x{c} to {k} side {side}", lambda c=c, k=k, s=side: nn.Conv2d(c, k, s), (n, c, side, side), cl=last)
+        add(
+            f"whole {how} {n}x{c} to {k} side {side}",
+            lambda c=c, k=k, s=side: nn.Conv2d(c, k, s),
+            (n, c, side, side),
+            cl=last,
+        )
 # pictures, channels, side, window, step
 for n, c, side, window, step in (
     (64, 192, 28, 3, 2),
@@ -83,7 +89,11 @@ for n, c, side, window, step in (
     n_out, pad = (side + 2 * (window // 2) - window) // step + 1, window // 2
     sizes = f"{n}x{c}x{side} {window} {step}"
     add("unfold " + sizes, lambda w=window, s=step, p=pad: nn.Unfold(w, padding=p, stride=s), (n, c, side, side))
-    add("fold " + sizes, lambda w=window, s=step, p=pad, h=side: nn.Fold((h, h), w, padding=p, stride=s), (n, c * window**2, n_out**2))
+    add(
+        "fold " + sizes,
+        lambda w=window, s=step, p=pad, h=side: nn.Fold((h, h), w, padding=p, stride=s),
+        (n, c * window**2, n_out**2),
+    )
 # kind, batch, steps, inputs, states, layers, both ways
 for kind, n, steps, inputs, states, layers, both in (
     (nn.LSTM, 2048, 32, 192, 48, 1, True),
@@ -115,10 +125,19 @@ def windows(x: Tensor, half: int) -> Tensor:
 
 for s, half in (((48, 1024, 64), 256), ((96, 2048, 64), 128), ((16, 4096, 64), 256)):
     add(f"windows {'x'.join(map(str, s))} {half}", lambda half=half: Fn(lambda x: windows(x, half)), s)
-    add(f"unfolds {'x'.join(map(str, s))} {half}", lambda half=half: Fn(lambda x: x.unfold(1, 2 * half, half).contiguous()), s)
+    add(
+        f"unfolds {'x'.join(map(str, s))} {half}",
+        lambda half=half: Fn(lambda x: x.unfold(1, 2 * half, half).contiguous()),
+        s,
+    )
 for s, dim in (((768, 48, 128), 2), ((1024, 64, 128), 2), ((512, 256, 7), 0), ((256, 512, 16), 0), ((4096, 1024), 0)):
     norm = lambda dim=dim: Fn(lambda v, g: torch._weight_norm(v, g, dim))
-    add(f"weight norm {'x'.join(map(str, s))} {dim}", norm, s, tuple(each if at == dim else 1 for at, each in enumerate(s)))
+    add(
+        f"weight norm {'x'.join(map(str, s))} {dim}",
+        norm,
+        s,
+        tuple(each if at == dim else 1 for at, each in enumerate(s)),
+    )
 
 
 def places(rows: int, count: int) -> Tensor:
@@ -133,14 +152,28 @@ for rows, count, wide in ((50000, 400000, 128), (10000, 160000, 64), (4096, 6553
     sums = lambda r=rows, c=count: Fn(lambda x: x.new_zeros(r, x.shape[1]).index_add(0, places(r, c).to(x.device), x))
     add("index_add " + sizes, sums, (count, wide))
     each = lambda r=rows, c=count: Fn(
-        lambda x: x.new_zeros(r, x.shape[1]).scatter_add(0, places(r, c).to(x.device)[:, None].expand(-1, x.shape[1]), x)
+        lambda x: x.new_zeros(r, x.shape[1]).scatter_add(
+            0, places(r, c).to(x.device)[:, None].expand(-1, x.shape[1]), x
+        )
     )
     add("scatter_add " + sizes, each, (count, wide))
 # signals, channels, filters, length, taps, step
-for n, c, k, length, taps, step in ((8, 512, 256, 128, 16, 8), (8, 256, 128, 1024, 16, 8), (8, 128, 64, 8192, 4, 2), (8, 64, 32, 16384, 4, 2)):
+for n, c, k, length, taps, step in (
+    (8, 512, 256, 128, 16, 8),
+    (8, 256, 128, 1024, 16, 8),
+    (8, 128, 64, 8192, 4, 2),
+    (8, 64, 32, 16384, 4, 2),
+):
     made = lambda c=c, k=k, t=taps, s=step: nn.ConvTranspose1d(c, k, t, s, (t - s) // 2)
     add(f"longer {n}x{c} to {k} {length} taps {taps} step {step}", made, (n, c, length))
-for n, c, length, taps, reach in ((8, 256, 1024, 3, 1), (8, 256, 1024, 11, 5), (8, 128, 8192, 7, 3), (8, 64, 16384, 11, 1), (8, 32, 32768, 3, 5), (8, 1, 32768, 7, 1)):
+for n, c, length, taps, reach in (
+    (8, 256, 1024, 3, 1),
+    (8, 256, 1024, 11, 5),
+    (8, 128, 8192, 7, 3),
+    (8, 64, 16384, 11, 1),
+    (8, 32, 32768, 3, 5),
+    (8, 1, 32768, 7, 1),
+):
     made = lambda c=c, t=taps, r=reach: nn.Conv1d(c, c, t, padding=r * (t // 2), dilation=r)
     add(f"signal {n}x{c}x{length} taps {taps} reach {reach}", made, (n, c, length))
 for s in ((8, 64, 16384), (8, 256, 1024)):
