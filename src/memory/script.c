@@ -48,8 +48,7 @@ static void write_node(writer *w, int32_t b, int32_t n)
     const ft_node *node = &s->g->nodes[n];
     for (int32_t m = s->made[n]; m < s->going[n]; m++)
         if (s->moves[m].pooled) take(w, s->moves[m].tensor);
-    if (ft__calls_blas(node))
-        add(w, FT_LINE_HANDLE, node->phase == FT_BACKWARD, 0, FT_EVERY);
+    if (ft__calls_blas(node)) add(w, FT_LINE_HANDLE, node->phase == FT_BACKWARD, 0, FT_EVERY);
     const int64_t grains = ft__cache_grains(s->workspace[n]);
     if (node->verb == FT_DO_OPTIMIZER)
         add(w, FT_LINE_UPDATE, n, 0, FT_EVERY);
