@@ -53,6 +53,18 @@ static void lists_of_layers_have_a_known_entry_for_each(void **state)
     refuses("{\"model_type\":\"deepseek_v32\",\"num_hidden_layers\":4,\"first_k_dense_replace\":3,"
             "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\",\"sparse\"]}",
             FT_E_UNSUPPORTED, "model.mlp_layer_types", "layer 2");
+    refuses("{\"model_type\":\"gpt_neo\",\"num_layers\":2,\"attention_layers\":[\"global\"]}", FT_E_RANGE,
+            "model.attention_layers", "1 entries for 2 layers");
+    refuses("{\"model_type\":\"gpt_neo\",\"num_layers\":1,\"attention_layers\":[\"globel\"]}", FT_E_NAME,
+            "model.attention_layers", "did you mean \"global\"?");
+    refuses("{\"model_type\":\"gpt_neo\",\"num_layers\":4,\"attention_types\":[[[\"global\",\"local\"],1]]}",
+            FT_E_RANGE, "model.attention_types", "2 entries for 4 layers");
+    refuses("{\"model_type\":\"gpt_neo\",\"num_layers\":4,\"attention_types\":[7]}", FT_E_TYPE, "model.attention_types",
+            "entry 1");
+    refuses("{\"model_type\":\"llama\",\"torch_dtype\":\"bfloat17\"}", FT_E_NAME, "model.torch_dtype",
+            "did you mean \"bfloat16\"?");
+    refuses("{\"model_type\":\"llama\",\"dtype\":\"torch.nonsense\"}", FT_E_NAME, "model.dtype",
+            "expected float16, bfloat16 or float32");
     refuses("{\"model_type\":\"flint\",\"mlp_only_layers\":[900]}", FT_E_RANGE, "model.mlp_only_layers", "entry 1");
     refuses("{\"model_type\":\"lfm2\",\"full_attn_idxs\":[\"x\"]}", FT_E_TYPE, "model.full_attn_idxs", "entry 1");
     refuses("{\"model_type\":\"mllama_text_model\",\"cross_attention_layers\":[3,3]}", FT_E_RANGE,

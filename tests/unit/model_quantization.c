@@ -104,6 +104,22 @@ static void contradictions_name_file_key_and_expectation(void **state)
     }
 }
 
+/* Methods that exist and have no format here are warned of; a name that nobody has is refused. */
+static void unknown_methods_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{\"quant_method\":\"gtpq\",\"bits\":4}", "did you mean \"gptq\"?"},
+        {"{\"quant_method\":\"nobodys\"}", "expected one of awq, gptq"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_error err = {0};
+        read_with(cases[i][0], FT_E_NAME, &err);
+        if (!strstr(err.where, "quantization_config: quant_method") || !strstr(err.message, cases[i][1]))
+            fail_msg("%s: %s", err.where, err.message);
+    }
+}
+
 /* NVIDIA's tool writes a file beside the config, which then says nothing of it. */
 static void a_file_beside_the_config_is_read(void **state)
 {
@@ -181,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(methods_decide_kinds),
         cmocka_unit_test(contradictions_name_file_key_and_expectation),
+        cmocka_unit_test(unknown_methods_are_refused),
         cmocka_unit_test(a_file_beside_the_config_is_read),
         cmocka_unit_test(hub_names_are_stored_as_their_repositories),
     };

@@ -322,6 +322,7 @@ static const struct {
                {"modelopt", modelopt, FT_WEIGHTS_ANY, true},
                {"mxfp4", experts_alone, FT_WEIGHTS_ANY, false},
                {"torchao", by_torchao, FT_WEIGHTS_TORCHAO, false}};
+enum { METHODS = sizeof methods / sizeof *methods };
 
 double ft__quantization_bits(const ft_formats *formats)
 {
@@ -365,10 +366,13 @@ ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch
     if (!method && (json_object_get(r.q, "load_in_4bit") || json_object_get(r.q, "load_in_8bit")))
         method = "bitsandbytes";
     if (!method) return wrong(&r, "quant_method", "a method such as fp8, awq, gptq, bitsandbytes, compressed-tensors");
-    a->quantized = "of a method that is not known";
+    const char *names[METHODS];
+    for (size_t i = 0; i < METHODS; i++) names[i] = methods[i].method;
+    FT_TRY(ft__quantization_method(method, names, METHODS, where, err));
+    a->quantized = "of a method that is not forecast";
     a->quantized_bits = 0;
     memset(&a->formats, 0, sizeof a->formats);
-    for (size_t i = 0; method && i < sizeof methods / sizeof *methods; i++) {
+    for (size_t i = 0; i < METHODS; i++) {
         if (strncmp(method, methods[i].method, strlen(methods[i].method)) != 0) continue;
         a->quantized = methods[i].method;
         a->formats.loaded = methods[i].by;

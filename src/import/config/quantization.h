@@ -9,6 +9,9 @@
 /* Fills `quantized`, `quantized_bits`, `formats` and `kv_fp8` of an architecture whose layers are known. `where` is the
  * file, or the path of the object, for errors. A method that the program has no format for is remembered by name. */
 ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch *a, ft_error *err);
+/* That somebody has a method of this name: one of those that are `read` here, or another (quantized.c). */
+ft_status ft__quantization_method(const char *method, const char *const *read, size_t count, const char *where,
+                                  ft_error *err);
 /* The file beside a config ("X.hf_quant.json" of "X.json", "hf_quant_config.json" of a folder's "config.json"), where
  * there is one and the config itself says nothing or the same. */
 ft_status ft__quantization_file(const char *config_path, ft_arch *a, ft_error *err);

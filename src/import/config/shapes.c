@@ -155,6 +155,47 @@ static int64_t layers_said(const json_t *config, int64_t otherwise)
     return json_is_integer(said) ? json_integer_value(said) : otherwise;
 }
 
+/* How one of gpt_neo's lists is written short: [[["global", "local"], 12]] are 24 layers. */
+static ft_status check_repeats(const ft_reading *r, const char *key, int64_t layers)
+{
+    const json_t *list = json_object_get(r->config, key);
+    int64_t said = 0;
+    if (!list || json_is_null(list)) return FT_OK;
+    if (!json_is_array(list)) return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be a list of [words, times]", key);
+    for (size_t at = 0; at < json_array_size(list); at++) {
+        const json_t *one = json_array_get(list, at), *words = json_array_get(one, 0), *times = json_array_get(one, 1);
+        bool right = json_is_array(words) && json_is_integer(times) && json_integer_value(times) >= 0 &&
+                     json_integer_value(times) <= FT_MOST_PLANNED;
+        if (!right)
+            return ft__config_fail(r, FT_E_TYPE, key, "entry %zu of \"%s\" must be [words, times]", at + 1, key);
+        said += (int64_t)json_array_size(words) * json_integer_value(times);
+    }
+    if (said == layers) return FT_OK;
+    return ft__config_fail(r, FT_E_RANGE, key, "\"%s\" has %" PRId64 " entries for %" PRId64 " layers", key, said,
+                           layers);
+}
+
+/* -- formats ----------------------------------------------------------------------------------------- */
+
+/* What transformers looks up in torch, and the short words that people write. Without "torch." before it. */
+static const char *const formats[] = {"float16", "bfloat16",      "float32",     "float64", "half",  "float",
+                                      "double",  "float8_e4m3fn", "float8_e5m2", "int8",    "uint8", "auto",
+                                      "fp16",    "bf16",          "fp32",        "fp64",    "fp8"};
+enum { FORMATS = sizeof formats / sizeof *formats };
+
+static ft_status check_format(const ft_reading *r, const char *key)
+{
+    const char *said = json_string_value(json_object_get(r->config, key));
+    if (!said) return FT_OK; /* null; an object has a format for each part */
+    const char *word = strncmp(said, "torch.", 6) ? said : said + 6;
+    for (size_t i = 0; i < FORMATS; i++)
+        if (!strcmp(word, formats[i])) return FT_OK;
+    const char *nearest = ft__nearest(word, formats, FORMATS);
+    return ft__config_fail(r, FT_E_NAME, key, "unknown format \"%.*s\"; %s%s%sexpected float16, bfloat16 or float32",
+                           (int)ft__utf8_cut(said, 60), said, nearest ? "did you mean \"" : "", nearest ? nearest : "",
+                           nearest ? "\"? " : "");
+}
+
 /* -- the whole --------------------------------------------------------------------------------------- */
 
 /* Every object but `own`, whose lists have rules of their own or are checked against them. */
@@ -167,6 +208,8 @@ static ft_status check_object(const ft_reading *r, const json_t *own, int depth)
         const json_t *said = json_object_get(r->config, switches[i]);
         if (said && !json_is_null(said)) FT_TRY(ft__config_flag(r, switches[i], &(bool){false}));
     }
+    FT_TRY(check_format(r, "torch_dtype"));
+    if (depth == 0 || json_object_get(r->config, "model_type")) FT_TRY(check_format(r, "dtype"));
     if (r->config != own) FT_TRY(check_list(r, "layer_types", layers_said(r->config, 0), every_word, WORDS));
     if (depth == DEEPEST) return FT_OK;
     json_object_foreach ((json_t *)r->config, key, value) {
@@ -246,6 +289,10 @@ ft_status ft__config_lists(const ft_architecture *of, const ft_reading *r, const
     if (!has_rule(rules, "layer_types"))
         FT_TRY(check_list(r, "layer_types", layers, mixers, words_of(of, "layer_types", mixers, 4)));
     if (!has_rule(rules, "indexer_types")) FT_TRY(check_list(r, "indexer_types", layers, indexers, 2));
+    const char *ranges[MOST_WORDS];
+    size_t known = words_of(of, "attention_layers", ranges, 0);
+    if (known) FT_TRY(check_list(r, "attention_layers", layers, ranges, known));
+    if (known) FT_TRY(check_repeats(r, "attention_types", layers));
     if (has_rule(rules, "mlp_layer_types")) return FT_OK;
     FT_TRY(check_list(r, "mlp_layer_types", layers, feeds, words_of(of, "mlp_layer_types", feeds, 2)));
     return check_dense(r, a);
