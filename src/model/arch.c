@@ -45,6 +45,21 @@ bool ft__counts_samples(const ft_arch *arch)
            arch->design == FT_VIDEO || arch->design == FT_UNET || arch->samples;
 }
 
+static bool mixes_by_attention(ft_mixer mixer)
+{
+    return mixer == FT_MIX_ATTENTION || mixer == FT_MIX_LATENT || mixer == FT_MIX_COMPRESSED || mixer == FT_MIX_BOTH ||
+           mixer == FT_MIX_SHARED;
+}
+
+bool ft__attends(const ft_arch *arch)
+{
+    if (arch->design == FT_RESNET || arch->design == FT_CONVNEXT || arch->design == FT_STATE_SPACE) return false;
+    if (arch->design != FT_DECODER_ONLY) return true;
+    bool found = arch->kind_count < 1 && mixes_by_attention(arch->mixer);
+    for (int32_t i = 0; i < arch->kind_count && !found; i++) found = mixes_by_attention(arch->kinds[i].mixer);
+    return found;
+}
+
 const char *ft__rate_unit(const ft_arch *arch)
 {
     if (!ft__counts_samples(arch)) return "tokens/s";

@@ -385,5 +385,7 @@ int64_t ft__picture_patches(const ft_arch *arch, int64_t height, int64_t width);
 
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);
+/* Whether any of its layers does. */
+bool ft__attends(const ft_arch *arch);
 const char *ft__rate_unit(const ft_arch *arch); /* "tokens/s", "images/s"; "samples/s" of a file that does not say */
 #endif

@@ -87,7 +87,7 @@ static ft_ref layers(ft_maker *m, const stack *s, ft_ref x, int64_t count, int64
     const ft_block_info *at = s->decodes ? FT_BLOCK(DECODER_LAYERS) : FT_BLOCK(ENCODER_LAYERS);
     const ft_block_info *rest = s->decodes ? FT_BLOCK(DECODER_LAYERS_DENSE) : FT_BLOCK(ENCODER_LAYERS_DENSE);
     int64_t period = sparse > 0 ? count / sparse : 1, whole = count / period;
-    if (period > 1 && count <= MOST_SINGLE && ft__recomputes_layers(m->work)) {
+    if (period > 1 && count <= MOST_SINGLE && b->training && ft__recomputes_layers(m->work)) {
         for (int64_t i = 0; i < count && b->status == FT_OK; i++) {
             x = ft__block_open(b, at, 1, x);
             x = ft__block_close(b, layer(m, s, x, i < whole * period && i % period == period - 1));

@@ -297,7 +297,7 @@ static void prepare(ft_maker *m)
         ft__sync(b, FT_AT(MASK));
     }
     m->mask = FT_NONE;
-    if (m->work->attention == FT_EAGER || m->arch->no_sdpa) {
+    if ((m->work->attention == FT_EAGER || m->arch->no_sdpa) && ft__attends(m->arch)) {
         ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
         m->mask = ft__pointwise(b, FT_AT(MASK), "addu", full);
     }

@@ -46,6 +46,7 @@ static const char *moments(const ft_effect_case *c)
 static const char *losing(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
+    if (c->a->design == FT_SOUND) return "the model's loss is CTC's";
     return c->a->lm_head || c->a->mlm_head ? NULL : "the model has no vocabulary to choose from";
 }
 
@@ -54,6 +55,7 @@ static const char *packing(const ft_effect_case *c)
     bool fused = ft__flashes(c->w->attention) || (c->w->attention == FT_SDPA && c->w->execution == FT_RUN_FUSED);
     if (!c->trains) return ft__training(c);
     if (c->a->design != FT_DECODER_ONLY || c->a->kv_lora > 0) return "forecast for decoders without latent attention";
+    if (!ft__attends(c->a)) return "the model has no attention";
     if (!fused) return "attention goes over whole sequences, masked or not";
     if (timed(c)) return timed(c);
     return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
@@ -64,6 +66,9 @@ static const char *positions(const ft_effect_case *c)
     if (losing(c)) return losing(c);
     return c->w->loss_positions < c->w->seq ? NULL : "a sequence has no more";
 }
+
+/* diffusers checkpoints blocks of a U-Net, whose skips keep what lies between them; ours are walked without. */
+static const char not_run_again[] = "running blocks of a U-Net again is not forecast";
 
 static const char *some_layers(const ft_effect_case *c)
 {
@@ -77,6 +82,7 @@ static const char *policies(const ft_effect_case *c)
     const ft_design design = c->a->design;
     if (!c->trains) return ft__training(c);
     if (c->w->recompute != FT_RECOMPUTE_FULL) return "\"recompute\" is not \"full\"";
+    if (c->a->design == FT_UNET) return not_run_again;
     if (!ft__given(c->said, FT_KEY_ID_RECOMPUTE)) return NULL; /* it asks for that */
     bool none = design == FT_RESNET || design == FT_CONVNEXT || design == FT_STATE_SPACE || design == FT_CUSTOM;
     return none ? "the model has no results of these names" : NULL;
@@ -157,8 +163,7 @@ static const char *cache_kind(const ft_effect_case *c)
 
 static const char *attending(const ft_effect_case *c)
 {
-    bool none = c->a->design == FT_RESNET || c->a->design == FT_CONVNEXT || c->a->design == FT_STATE_SPACE;
-    return none ? "the model has no attention" : NULL;
+    return ft__attends(c->a) ? NULL : "the model has no attention";
 }
 
 static const char *compiled(const ft_effect_case *c)
@@ -171,6 +176,7 @@ static const char *compiled(const ft_effect_case *c)
 static const char *fused(const ft_effect_case *c)
 {
     if (c->w->execution != FT_RUN_FUSED) return "\"execution\" is not \"fused\"";
+    if (c->a->design != FT_DECODER_ONLY) return "only decoders have parts that are fused or not";
     return c->a->experts > 0 || c->a->kv_lora > 0 ? NULL : "the model has no experts and no latent attention";
 }
 
@@ -178,6 +184,7 @@ static const char *fused(const ft_effect_case *c)
 static const char *recomputing(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
+    if (c->a->design == FT_UNET) return not_run_again;
     bool scores = c->w->recompute == FT_RECOMPUTE_SELECTIVE && c->w->execution == FT_RUN_FUSED && !c->w->again;
     return scores && ft__flashes(c->w->attention) ? "fused flash attention keeps no scores to drop" : NULL;
 }

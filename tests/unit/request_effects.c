@@ -52,6 +52,11 @@ static const char *const bases[] = {
     "{" LLAMA ",\"lora_rank\":8}",
     "{\"model\":\"qwen3-vl-2b\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
     "{\"model\":\"qwen3-vl-2b\",\"gpu\":\"h100_sxm\",\"seq\":1024,\"images\":2}",
+    "{\"model\":\"sd-1.5-unet\",\"gpu\":\"h100_sxm\"}",
+    "{\"model\":\"hubert-base\",\"gpu\":\"h100_sxm\"}",
+    "{\"model\":\"switch-base-8\",\"gpu\":\"h100_sxm\",\"seq\":1024,\"execution\":\"fused\"}",
+    "{\"task\":\"forward\",\"model\":\"switch-base-8\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
+    "{\"model\":\"rwkv-4-169m\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
 };
 
 /* Several values of a key stand one after the other. */
@@ -334,6 +339,8 @@ static void reasons_are_given(void **state)
            "\"expert_overlap\" has no effect: the model has no experts");
     expect(ft, scratch, "{" OLMOE ",\"execution\":\"fused\",\"parallel\":{\"dp\":2,\"expert_overlap\":true}}",
            "\"expert_overlap\" has no effect: \"ep\" is 1");
+    expect(ft, scratch, "{\"model\":\"sdxl-unet\",\"gpu\":\"h100_sxm\",\"recompute\":\"full\"}",
+           "\"recompute\" has no effect: running blocks of a U-Net again is not forecast");
     expect(ft, scratch, "{" LLAMA ",\"cluster\":{\"interconnect\":\"ib_ndr400\"}}",
            "\"interconnect\" has no effect: one GPU");
     expect(ft, scratch, "{" LLAMA ",\"cluster\":{\"oversubscription\":1}}", NULL);
