@@ -51,6 +51,34 @@ static ft_status settle_weights(const ft_said *said, ft_model_request *out, ft_e
     return FT_OK;
 }
 
+/* Formats that nobody computes in, and the tools that make them. */
+ft_status ft__stored_not_computed(const char *word, const char *where, const char *key, ft_error *err)
+{
+    static const struct {
+        const char *word, *stored, *by;
+    } said[] = {{"nf4", "nf4", NULL},
+                {"int4", "int4", NULL},
+                {"mxfp4", "mxfp4", NULL},
+                {"nvfp4", "fp4", NULL},
+                {"awq", "int4", "awq"},
+                {"gptq", "int4", "gptq"},
+                {"bitsandbytes", "nf4", "bitsandbytes"},
+                {"w4a16", "int4", NULL},
+                {"w8a16", "int8", NULL}};
+    const char *weights = ft__keys[FT_KEY_ID_WEIGHTS_DTYPE].key, *by = ft__keys[FT_KEY_ID_WEIGHTS_BY].key;
+    bool computes = !strcmp(key, ft__keys[FT_KEY_ID_MODEL_DTYPE].key);
+    if (!computes && strcmp(key, weights) != 0) return FT_OK;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        if (strcmp(word, said[i].word) != 0) continue;
+        const char *also = said[i].by ? said[i].by : "";
+        return ft__fail_at(err, FT_E_NAME, where, 0, 0,
+                           "unknown %s \"%s\"%s; \"%s\" \"%s\"%s%s%s%s%s stores weights so", key, word,
+                           computes ? ": nothing is computed in it" : "", weights, said[i].stored,
+                           *also ? " with \"" : "", *also ? by : "", *also ? "\" \"" : "", also, *also ? "\"" : "");
+    }
+    return FT_OK;
+}
+
 ft_status ft__settle_dtypes(const ft_said *said, ft_model_request *out, ft_error *err)
 {
     int recipe = ft__word_of(said, FT_KEY_ID_MODEL_DTYPE);
@@ -153,5 +181,15 @@ ft_status ft__check_dtype(const ft_model_request *r, ft_error *err)
     ft__op_init("gemm", &op);
     op.dtype = r->work.dtype;
     op.u.gemm.m = op.u.gemm.n = op.u.gemm.k = 1024;
-    return ft__op_check(&op, r->device, err);
+    ft_status status = ft__op_check(&op, r->device, err);
+    if (status != FT_E_UNSUPPORTED || !err) return status;
+    const char *name = ft_dtype_name(op.dtype);
+    for (size_t i = 0; i < sizeof ft__stored_words / sizeof *ft__stored_words; i++)
+        if (ft_dtype_bytes(op.dtype) < 2 && !strcmp(name, ft__stored_words[i])) {
+            char said[sizeof err->message];
+            snprintf(said, sizeof said, "%s", err->message);
+            return ft__fail_at(err, status, "dtype", 0, 0, "%.400s; \"weights_dtype\" \"%s\" keeps weights alone in it",
+                               said, name);
+        }
+    return status;
 }

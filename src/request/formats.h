@@ -14,4 +14,7 @@ void ft__settle_quantized(const ft_said *said, ft_model_request *out);
 void ft__settle_kv(const ft_said *said, ft_model_request *out);
 /* A device without the format is refused once, here, and not by whichever kernel comes first. */
 ft_status ft__check_dtype(const ft_model_request *r, ft_error *err);
+/* Words that say how weights are stored, given where a request says what it computes in or stores them in: refused with
+ * the keys that say it. FT_OK: none of those. */
+ft_status ft__stored_not_computed(const char *word, const char *where, const char *key, ft_error *err);
 #endif
