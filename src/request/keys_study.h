@@ -105,9 +105,10 @@
       "5: plans to show, up to 100")                                                                                   \
     FLAG(EMIT, "emit", TEXTS, 0, 0, NO_WORDS, DEPENDS, "emit", 0, "LIST", PLANS,                                       \
       "print what starts the best plan: megatron, bridge, nemo, torchtitan, deepspeed, accelerate, torchrun, srun, "   \
-      "mpirun; of serving vllm, sglang, trtllm",                                                                       \
+      "mpirun, or all; of serving vllm, sglang, trtllm",                                                               \
       "a list of `megatron`, `bridge`, `nemo`, `torchtitan`, `deepspeed`, `accelerate`, `torchrun`, `srun`, `mpirun` " \
-      "(of serving `vllm`, `sglang`, `trtllm`): what starts each plan, as text under its `launch`")                    \
+      "(of serving `vllm`, `sglang`, `trtllm`): what starts each plan, as text under its `launch`; `all`: every one "  \
+      "that starts such a plan")                                                                                       \
     FLAG(EXHAUSTIVE, "exhaustive", SWITCH, 0, 0, NO_WORDS, 0, "exhaustive", 0, NULL, PLANS,                            \
       "forecast every layout that may fit", "false; true: every layout that may fit is forecast")                      \
     FLAG(BY_GPUS, "by_gpus", SWITCH, 0, 0, NO_WORDS, 0, "by-gpus", 0, NULL, PLANS,                                     \

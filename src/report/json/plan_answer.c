@@ -71,17 +71,15 @@ static void requested(ft_text *out, const ft_plan *p, const ft_candidate *c)
 /* What starts it, by name. */
 static void launched(ft_text *out, const ft_plan *p, const ft_candidate *c)
 {
-    const ft_plan_request *asked = p->search.asked;
+    const ft_launcher *by[FT_PLAN_MOST_EMITTED];
+    const size_t count = ft__launch_files(p, by);
     ft_launch launch = ft__launch_of(p, c);
-    if (!asked->emit_count) return;
+    if (!count) return;
     ft__json_member_open(out, "launch");
-    for (size_t i = 0; i < asked->emit_count; i++) {
-        const ft_launcher *by;
-        ft_error ignored;
+    for (size_t i = 0; i < count; i++) {
         ft_text file = {0};
-        if (ft__launcher_find(asked->emit[i], p->search.framework, &by, &ignored) != FT_OK) continue;
-        by->write(&file, &launch);
-        ft__json_member_text(out, by->name, file.failed ? "" : file.at);
+        by[i]->write(&file, &launch);
+        ft__json_member_text(out, by[i]->name, file.failed ? "" : file.at);
         ft__text_drop(&file, out);
     }
     ft__json_close(out);

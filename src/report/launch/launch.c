@@ -19,6 +19,7 @@ const ft_launcher ft__launchers[] = {
     {"mpirun", "an Open MPI command", true, ft__launch_mpirun},
 };
 const size_t ft__launcher_count = sizeof ft__launchers / sizeof *ft__launchers;
+static const char every_file[] = "all"; /* whatever starts such a plan of such a model */
 
 /* `files`: names, each between blanks. */
 static bool lists(const char *files, const char *name)
@@ -48,7 +49,7 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
                               name, near)
                 : ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
                               "nothing is emitted as \"%.40s\"; there are megatron, bridge, nemo, torchtitan, "
-                              "deepspeed, accelerate, torchrun, srun and mpirun",
+                              "deepspeed, accelerate, torchrun, srun and mpirun, or all",
                               name);
 }
 
@@ -83,6 +84,7 @@ ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_p
     else if (r->emit_count)
         FT_TRY(ft__framework_usual(ft, scratch, r->base, &f, err));
     for (size_t i = 0; i < r->emit_count; i++) {
+        if (!strcmp(r->emit[i], every_file)) continue;
         FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));
         if (lists(f->files_for_decoders, r->emit[i])) FT_TRY(check_model(ft, scratch, r, f, r->emit[i], err));
     }
@@ -93,6 +95,26 @@ int64_t ft__offloaded_layers(const ft_launch *l)
 {
     int64_t named = l->search->request.work.offload_layers, layers = l->search->model.layers;
     return named > 0 ? named : layers > 5 ? layers - 4 : 1;
+}
+
+size_t ft__launch_files(const ft_plan *p, const ft_launcher *out[FT_PLAN_MOST_EMITTED])
+{
+    const ft_plan_request *asked = p->search.asked;
+    const ft_framework *f = p->search.framework;
+    size_t count = 0;
+    bool all = false;
+    ft_error ignored;
+    for (size_t i = 0; i < asked->emit_count; i++) all = all || !strcmp(asked->emit[i], every_file);
+    if (!all) {
+        for (size_t i = 0; i < asked->emit_count; i++)
+            if (ft__launcher_find(asked->emit[i], f, &out[count], &ignored) == FT_OK) count++;
+        return count;
+    }
+    for (size_t i = 0; i < ft__launcher_count && count < FT_PLAN_MOST_EMITTED; i++) {
+        const ft_launcher *l = &ft__launchers[i];
+        if (serves(l, f) && ft__launches(f, l->name, p->search.request.arch)) out[count++] = l;
+    }
+    return count;
 }
 
 ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan)

@@ -24,6 +24,8 @@ extern const size_t ft__launcher_count;
 ft_status ft__launcher_find(const char *name, const ft_framework *framework, const ft_launcher **out, ft_error *err);
 /* Everything that a request asks for, before its search begins. */
 ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err);
+/* What a request names, in its order; of "all" every file that starts such a plan. Their number. */
+size_t ft__launch_files(const ft_plan *p, const ft_launcher *out[FT_PLAN_MOST_EMITTED]);
 ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 
 /* Layers whose activations leave for the host: as named, or all but two at either end. */

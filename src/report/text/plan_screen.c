@@ -285,12 +285,11 @@ static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
 static void launch(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     ft_launch best = ft__launch_of(p, &p->plans[0]);
-    for (size_t i = 0; i < p->search.asked->emit_count; i++) {
-        const ft_launcher *by;
-        ft_error ignored;
-        if (ft__launcher_find(p->search.asked->emit[i], p->search.framework, &by, &ignored) != FT_OK) continue;
-        ft__heading(out, style, by->title);
-        by->write(out, &best);
+    const ft_launcher *by[FT_PLAN_MOST_EMITTED];
+    const size_t count = ft__launch_files(p, by);
+    for (size_t i = 0; i < count; i++) {
+        ft__heading(out, style, by[i]->title);
+        by[i]->write(out, &best);
     }
 }
 
