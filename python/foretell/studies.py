@@ -139,7 +139,7 @@ def plan(
     gpu: Any,
     gpus: int,
     global_batch: int,
-    framework: str = "megatron",
+    framework: str | None = None,
     dtype: Any = "bf16",
     predictor: str | os.PathLike[str] | None = None,
     calibration: str | os.PathLike[str] | None = None,
@@ -147,7 +147,8 @@ def plan(
 ) -> Plan:
     """The best layouts of a training job on so many GPUs, proven among all that ``framework`` takes.
 
-    Degrees given as keywords are kept; ``search={"tp": [4, 8]}`` tries several. Other keys are those of a training step.
+    Left out, that is the framework of the stack, else Megatron, of pictures and the like DDP. Degrees given as keywords are
+    kept; ``search={"tp": [4, 8]}`` tries several. Other keys are those of a training step.
 
     >>> import foretell
     >>> answer = foretell.plan("llama-3-8b", gpu="h100_sxm", gpus=8, global_batch=32, seq=4096, tp=2)
