@@ -68,8 +68,8 @@ function style() {
     const file = join(out, 'style.css');
     writeFileSync(file, [
         `:root ${colours.light}`,
-        `@media (prefers-color-scheme: dark) { :root:not([data-theme="light"]) ${colours.dark} }`,
-        `:root[data-theme="dark"] ${colours.dark}`,
+        `@media screen and (prefers-color-scheme: dark) { :root:not([data-theme="light"]) ${colours.dark} }`,
+        `@media screen { :root[data-theme="dark"] ${colours.dark} }`, // paper is light
         shared('pictures.css'),
         readFileSync(file, 'utf8'),
     ].join('\n'));

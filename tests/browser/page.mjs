@@ -112,6 +112,10 @@ for (const [width, theme] of [[1280, 'light'], [390, 'dark'], [2560, 'dark']]) {
   }
   const paper = await page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   ok((paper === 'rgb(255, 255, 255)') === (theme === 'light'), `${theme} at ${width}: has its theme`, paper);
+  await page.emulateMedia({ media: 'print' });
+  const printed = await page.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector('h1')).color,
+    [...document.querySelectorAll('.tools, .side, .card button')].filter(e => !e.closest('th, td') && e.checkVisibility()).length].join(' '));
+  ok(printed === 'rgb(255, 255, 255) rgb(27, 33, 39) 0', `${theme} at ${width}: on paper it is light, with nothing to click`, printed);
   await context.close();
 }
 
@@ -358,6 +362,22 @@ await page.click('text=Lay the chosen one out');
 await page.waitForSelector('[data-card="plans"] tbody tr');
 await until(page, gpus => location.hash.startsWith('#layout') && document.querySelector('h1').textContent.includes(`${gpus} × `), days.chosen.gpus);
 ok(Math.abs(asks(await request()).step_ms / days.chosen.step_ms - 1) < 1e-4, 'and is laid out as it was chosen', `${JSON.stringify(await request())}\n${days.chosen.step_ms}`);
+
+// What starts a plan: every file that the library writes of the best one, or of the one that is laid out.
+await go(page, '#layout?model=llama-3-8b&gpu=h100_sxm&gpus=16&global_batch=64');
+await until(page, () => document.querySelector('[data-launch]') && /llama-3-8b.*"global_batch":64/.test(document.querySelector('[data-answer="The plan"] [data-same="request"]')?.textContent));
+const plans = async () => asks(JSON.parse(await page.textContent('[data-answer="The plan"] [data-same="request"]'))).plans;
+const starts = (await plans())[0].launch, names = await page.locator('[data-card="launch"] option').evaluateAll(all => all.map(o => o.value));
+ok(names.join() === Object.keys(starts).join() && names.length === 6 && await page.textContent('[data-launch]') === starts.megatron.trimEnd(),
+  'what starts the best plan is there as text, by all that starts it', `${names}\n${Object.keys(starts)}`);
+await page.selectOption('[data-card="launch"] select', 'srun');
+await page.waitForSelector('[data-launch="srun"]');
+const [script] = await Promise.all([page.waitForEvent('download'), page.click('[aria-label^="Save: Slurm"]')]);
+ok(script.suggestedFilename() === 'foretell-srun.sh' && readFileSync(await script.path(), 'utf8') === starts.srun && await is('start') === 'srun',
+  'a script of it is saved as the library wrote it', script.suggestedFilename());
+await page.locator('[data-card="plans"] tbody tr').nth(1).locator('button').click();
+await until(page, before => document.querySelector('[data-launch="srun"]')?.textContent !== before, starts.srun.trimEnd());
+ok((await plans())[1].launch.srun.trimEnd() === await page.textContent('[data-launch]'), 'a plan that is applied is the one that is started', await page.textContent('[data-launch]'));
 await go(page, '#choose?model=gpt2&tokens=1e12&range=8:8&kinds=h100_sxm&deadline=1h');
 await until(page, () => /None meets deadline/.test(document.querySelector('main .wrong:not([role])')?.textContent ?? ''));
 ok(/The quickest: 8 × h100_sxm, .* the cheapest:/.test(await page.innerText('main .note.wrong:not([role])')), 'where none is in time the quickest and the cheapest are named');

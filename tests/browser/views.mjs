@@ -3,7 +3,7 @@ const pinned = encodeURIComponent(JSON.stringify([{ task: 'train', model: 'gpt2'
 export const views = {
   step: ['#step?model=gpt2&gpu=h200_sxm&batch=8', { timeline: ['rect', 20], where: ['rect', 6], peak: ['rect', 6], roofline: ['circle.dot', 20], memory: ['path.area', 4] }, ['kernels', 'changes']],
   layout: ['#layout?model=llama-3-8b&gpu=h100_sxm&tp=2&pp=4&dp=2&zero=1&global_batch=32&seq=4096&gpus=16',
-    { pipeline: ['rect', 40], exchanges: ['rect', 6], ranks: ['rect', 8], efficiency: ['circle', 4], rates: ['circle', 4], pareto: ['circle', 2] }, ['stages', 'plans']],
+    { pipeline: ['rect', 40], exchanges: ['rect', 6], ranks: ['rect', 8], efficiency: ['circle', 4], rates: ['circle', 4], pareto: ['circle', 2], numbers: ['circle', 3] }, ['stages', 'plans']],
   serve: ['#serve?model=llama-3-8b&gpu=h100_sxm&isl=512&osl=64&concurrency=8&slo_ttft=500&slo_tpot=20',
     { tpot: ['circle', 6], ttft: ['circle', 6], pareto: ['circle', 6], waits: ['polyline.curve', 2], tokens: ['polyline.curve', 2], queue: ['polyline.curve', 2], cache: ['polyline.curve', 1] }, ['times', 'plans']],
   choose: ['#choose?model=llama-3-8b&tokens=1e10&range=8:16&kinds=h100_sxm,a100_sxm_80gb', { front: ['circle', 3] }, ['choices']],

@@ -48,7 +48,7 @@ export function Card(p: {
     name: string;
     table?: () => Table | Promise<Table>;
     picture?: boolean;
-    wide?: 'whole' | 'double' | 'rest'; // rest: beside what stands at the left
+    wide?: 'whole' | 'double' | 'ample' | 'rest'; // ample: of two columns on wide screens; rest: beside what stands at the left
     tools?: ComponentChildren;
     children: ComponentChildren;
 }): JSX.Element {

@@ -130,6 +130,7 @@ function flag(key: string, v: unknown): string[] {
     const name = key.length === 1 ? `-${key}` : `--${flags[key] ?? key.replaceAll('_', '-')}`;
     if (v === true) return [name];
     if (v === false) return [`--no-${name.slice(2)}`];
+    if (Array.isArray(v)) return [name, quoted(v.join(','))];
     if (key === 'slo' && v && typeof v === 'object')
         return [
             '--slo',
@@ -138,7 +139,9 @@ function flag(key: string, v: unknown): string[] {
                 .map(([k, n]) => `${k.slice(0, -3)}=${String(n)}ms`)
                 .join(','),
         ];
-    return [name, quoted(typeof v === 'object' ? JSON.stringify(v) : String(v))];
+    if (v && typeof v === 'object') // prices, failures
+        return [name, quoted(Object.entries(v).map(([k, n]) => `${k}=${String(n)}`).join(','))];
+    return [name, quoted(String(v))];
 }
 
 function traceLine(of: Request): string {
@@ -146,24 +149,40 @@ function traceLine(of: Request): string {
     return ['foretell', 'trace', quoted(String(of['file'])), ...gpus, '--json'].join(' ');
 }
 
+/** Commands by task. */
+const commands: { [task: string]: string } = {
+    ...Object.fromEntries(['train', 'serve', 'plan', 'scale', 'kernel', 'choose'].map((task) => [task, task])),
+    plan_serve: 'plan',
+    choose_serve: 'choose',
+};
+/** Keys whose parts are flags by themselves. */
+const sections = new Set(['parallel', 'cluster', 'constraints']);
+
+/** Whether a command can be told that: what is no name of the catalogue has no word there. */
+function told(of: Request, task: string): boolean {
+    const gpu = of['gpu'] ?? [];
+    const kinds = Array.isArray(gpu) && commands[task] === 'choose' && gpu.every((one) => typeof one === 'string');
+    return (
+        task in commands &&
+        (typeof gpu === 'string' || kinds) &&
+        (typeof of['model'] === 'string' || task === 'kernel') &&
+        !of['disaggregated'] &&
+        !of['search'] &&
+        !(task === 'plan' && of['parallel'])
+    );
+}
+
 /** The command whose --json is the same answer; what no command asks goes through `batch`. */
 export function commandLine(of: Request): string {
     const task = String(of['task']);
     if (task === 'trace') return traceLine(of);
-    const plain = typeof of['gpu'] === 'string' && (typeof of['model'] === 'string' || task === 'kernel');
-    const known = ['train', 'serve', 'plan', 'scale', 'kernel'].includes(task) && plain;
-    if (!known || of['disaggregated'] || (task === 'plan' && (of['search'] || of['parallel'])))
-        return `echo ${quoted(JSON.stringify(of))} | foretell batch`;
-    const out = [
-        'foretell',
-        task,
-        quoted(String(task === 'kernel' ? of['op'] : of['model'])),
-        '--gpu',
-        quoted(String(of['gpu'])),
-    ];
+    if (!told(of, task)) return `echo ${quoted(JSON.stringify(of))} | foretell batch`;
+    const out = ['foretell', commands[task]!, quoted(String(task === 'kernel' ? of['op'] : of['model']))];
+    if (of['gpu']) out.push(...flag('gpu', of['gpu']));
+    if (task !== commands[task]) out.push('--task', of['requests'] && !of['slo'] ? 'infer' : 'serve');
     for (const [key, v] of Object.entries(of)) {
         if (silent.has(key)) continue;
-        if (key === 'parallel' || key === 'cluster')
+        if (sections.has(key))
             for (const [axis, n] of Object.entries(v as Request)) out.push(...flag(axis, n));
         else out.push(...flag(key, v));
     }
@@ -189,7 +208,7 @@ const python = (v: unknown): string =>
 
 export function pythonCall(of: Request): string {
     const task = String(of['task']);
-    const name = ['train', 'serve', 'plan', 'scale', 'kernel', 'infer', 'trace'].includes(task)
+    const name = ['train', 'serve', 'plan', 'scale', 'kernel', 'infer', 'trace', ...Object.keys(commands)].includes(task)
         ? task
         : ['prefill', 'decode', 'forward'].includes(task)
           ? 'forecast'

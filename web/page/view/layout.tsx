@@ -16,7 +16,8 @@ import { Card, Sortable, tableOf, Warnings, Wrong, type Column, type Table } fro
 import { read, request } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
-import { layoutWords, PlanCards, planRequest, planWords, ranksOf, type Plan, type Plans } from './plan';
+import { layoutWords, numbersRequest, PlanCards, planRequest, planWords, ranksOf } from './plan';
+import type { Numbers, Plan, Plans } from './plan';
 import { Headline, stepRequest } from './step';
 
 interface Scaled {
@@ -74,6 +75,7 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
     const base = stepRequest(p.is, 'train');
     const asked = useAnswer<Step>({ ...base, detail: 'layers' });
     const plan = useAnswer<Plans>(p.of.tasks.has('plan') ? planRequest(p.is) : null, true);
+    const numbers = useAnswer<Numbers>(plan.request && !plan.busy ? numbersRequest(plan.request) : null, true);
     const many = ranksOf(p.is) > 1;
     const scaling = useAnswer<Scaling>(p.of.tasks.has('scale') ? scaleRequest(p.is) : null, true);
     const a = asked.answer;
@@ -131,11 +133,21 @@ export function LayoutView(p: { is: Words; of: Catalogue }): JSX.Element {
                 </p>
             )}
             {plan.error && <Wrong error={plan.error} />}
-            {plan.answer && <PlanCards of={plan.answer} request={plan.request!} busy={plan.busy} apply={apply} />}
+            {plan.answer && (
+                <PlanCards
+                    is={p.is}
+                    of={plan.answer}
+                    request={plan.request!}
+                    numbers={numbers.answer}
+                    busy={plan.busy}
+                    apply={apply}
+                />
+            )}
             <Same
                 request={asked.request}
                 more={[
                     ['The plan', plan.request],
+                    ['Fewer and more GPUs', numbers.request],
                     ['Scaling', scaling.request],
                 ]}
             />

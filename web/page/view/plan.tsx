@@ -6,6 +6,7 @@ import type { Words } from '../form/fields';
 import { figure, gib, interval, joules, ms, percent, plural, time, whole } from '../format';
 import { Card, Figure, Sortable, tableOf, Warnings, type Column } from '../parts';
 import { request, value, words } from '../request';
+import { laidOut, Launch, type Launches } from './launch';
 
 type Axes = { [axis: string]: unknown };
 export interface Plan {
@@ -22,6 +23,7 @@ export interface Plan {
     energy?: { joules_per_step: number; low_joules: number; high_joules: number; tokens_per_joule?: number };
     chance_best?: number;
     request?: Request;
+    launch?: Launches;
     behind_ms?: number;
     causes?: { part: string; change_ms: number }[];
     short_bytes?: number;
@@ -45,6 +47,16 @@ export interface Plans {
     sensitivity?: { what: string; best_plan: number; step_ms: number[] }[];
     warnings?: string[];
 }
+/** The best plan of a number of GPUs. */
+interface OfGpus extends Partial<Plan> {
+    gpus: number;
+    fits: boolean;
+    front?: boolean;
+}
+export interface Numbers {
+    ok: true;
+    by_gpus?: OfGpus[];
+}
 export const layoutWords = (p: Axes): string =>
     ['tp', 'pp', 'vpp', 'cp', 'ep', 'dp']
         .filter((k) => Number(p[k] ?? 1) > 1)
@@ -53,7 +65,7 @@ export const layoutWords = (p: Axes): string =>
         .join(', ') || 'one GPU';
 
 /** With what else tells two ways apart that have one layout. */
-const wayWords = (q: Plan): string =>
+const wayWords = (q: Pick<Plan, 'parallel' | 'batch' | 'recompute'>): string =>
     `${layoutWords(q.parallel)}, batch ${q.batch}${q.recompute === 'none' ? '' : `, recompute ${q.recompute}`}`;
 
 /** What the page is set to where somebody takes a plan. */
@@ -88,7 +100,13 @@ export function planRequest(is: Words): Request {
     if (is['least']) out['objective'] = is['least'];
     if (is['margin']) out['constraints'] = { memory_margin: Number(is['margin']) };
     if (is['interconnect']) out['cluster'] = { interconnect: is['interconnect'] };
-    return { ...out, top: 8 };
+    return { ...out, top: 8, emit: ['all'] };
+}
+
+/** The same on fewer and on more GPUs. */
+export function numbersRequest(plan: Request): Request {
+    const { emit: _, ...rest } = plan;
+    return { ...rest, top: 1, by_gpus: true };
 }
 
 /** What the allocator holds: by that a plan fits or not, and is on the front. */
@@ -97,9 +115,64 @@ const held = (q: Plan): number => q.memory?.reserved_bytes ?? 0;
 const why = (q: Plan): string =>
     (q.causes ?? []).map((c) => `${c.part} ${c.change_ms > 0 ? '+' : '\u2212'}${ms(Math.abs(c.change_ms))}`).join(', ');
 
-export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply: (q: Plan) => void }): JSX.Element {
+/** Time against GPUs: what more of them would save. */
+function AgainstGpus(p: { rows: readonly OfGpus[] }): JSX.Element {
+    const fit = p.rows.filter((q) => q.fits),
+        none = p.rows.filter((q) => !q.fits).map((q) => whole(q.gpus));
+    return (
+        <Card
+            name="numbers"
+            title="Time against GPUs"
+            note={`the best plan of each number${none.length ? `; nothing fits on ${none.join(', ')}` : ''}`}
+            table={() => ({
+                head: ['gpus', 'fits', 'layout', 'step_ms', 'tokens_per_s_per_gpu', 'front'],
+                rows: p.rows.map((q) => [
+                    q.gpus,
+                    q.fits,
+                    q.parallel ? layoutWords(q.parallel) : '',
+                    q.step_ms,
+                    q.tokens_per_s_per_gpu,
+                    q.front,
+                ]),
+            })}
+        >
+            <Curves
+                name="numbers"
+                rings="rings: fewer are as fast"
+                label="Step time over GPUs"
+                x="GPUs"
+                y="step, s"
+                logX
+                logY
+                curves={[
+                    {
+                        name: 'plans',
+                        dots: true,
+                        points: fit.map((q) => ({
+                            x: q.gpus,
+                            y: (q.step_ms ?? NaN) / 1e3,
+                            hollow: !q.front,
+                            note: `${wayWords(q as Plan)}; ${figure(q.tokens_per_s_per_gpu ?? 0)} tokens/s/GPU`,
+                        })),
+                    },
+                ]}
+            />
+        </Card>
+    );
+}
+
+export function PlanCards(p: {
+    is: Words;
+    of: Plans;
+    request: Request;
+    numbers: Numbers | null;
+    busy: boolean;
+    apply: (q: Plan) => void;
+}): JSX.Element {
     const { of } = p,
         best = of.plans[0],
+        started = laidOut(of.plans, planWords, p.is),
+        numbers = p.numbers?.by_gpus ?? [],
         by = p.request['objective'];
     const columns: readonly Column<Plan>[] = [
         { name: 'Layout', key: 'layout', cell: (q) => layoutWords(q.parallel), by: (q) => layoutWords(q.parallel) },
@@ -244,10 +317,15 @@ export function PlanCards(p: { of: Plans; request: Request; busy: boolean; apply
                         />
                     </Card>
                 )}
+                {numbers.some((q) => q.fits) && <AgainstGpus rows={numbers} />}
+                {started?.launch && (
+                    <Launch is={p.is} of={wayWords(started)} files={started.launch} wide="ample" />
+                )}
                 {!!lesser.length && (
                     <Card
                         name="whynot"
                         title="Why not"
+                        wide="ample"
                         picture={false}
                         table={() => ({
                             head: ['layout', 'step_ms', 'why'],

@@ -277,7 +277,7 @@ export function ServeView(p: { is: Words; of: Catalogue }): JSX.Element {
                             </Card>
                         )}
                         </div>
-                        {p.of.tasks.has('plan_serve') && <ServePlans request={planned} />}
+                        {p.of.tasks.has('plan_serve') && <ServePlans is={p.is} request={planned} />}
                     </div>
                 </div>
             )}

@@ -8,6 +8,7 @@ import { figure, interval, ms, percent, plural, whole } from '../format';
 import { Card, Copy, Sortable, tableOf, Wrong, type Column } from '../parts';
 import { value } from '../request';
 import { change } from '../state';
+import { laidOut, Launch } from './launch';
 import { layoutWords } from './plan';
 
 type Axes = { [axis: string]: unknown };
@@ -143,11 +144,12 @@ export function planServeRequest(is: Words, base: Request): Request | null {
     };
 }
 
-export function ServePlans(p: { request: Request | null }): JSX.Element {
+export function ServePlans(p: { is: Words; request: Request | null }): JSX.Element {
     const slo = p.request !== null,
         most = Number(p.request?.['gpus'] ?? 0);
     const asked = useAnswer<ServePlan>(p.request, true);
     const a = slo ? asked.answer : null;
+    const started = a ? laidOut(a.plans, servedWords, p.is) : undefined;
     const columns: readonly Column<Way>[] = [
         ...servedColumns,
         {
@@ -169,41 +171,44 @@ export function ServePlans(p: { request: Request | null }): JSX.Element {
         },
     ];
     return (
-        <Card
-            name="plans"
-            title="Plans that keep the objectives"
-            wide="whole"
-            picture={false}
-            note={
-                a
-                    ? `${a.objective === 'gpus' ? 'fewest GPUs' : 'most requests'}, ${plural(most, 'GPU')} at most; ${whole(a.candidates)} ways in ${whole(a.simulations)} simulations`
-                    : slo && asked.busy
-                      ? 'searching …'
-                      : ''
-            }
-            table={tableOf(servedColumns, a?.plans ?? [])}
-        >
-            {!slo && <p class="quiet">Give an objective among the settings, and the best ways to keep it are searched.</p>}
-            {slo && <Wrong error={asked.error} />}
-            {a && !a.fits && (
-                <p class="note wrong">
-                    Nothing keeps them on {plural(most, 'GPU')}
-                    {a.least_gpus ? `; ${plural(a.least_gpus, 'GPU')} would do` : ''}.
-                </p>
-            )}
-            {!!a?.plans.length && <Sortable columns={columns} rows={a.plans} label="Plans for serving" />}
-            {!!a?.losers.length && (
-                <details class="more">
-                    <summary>Why not others</summary>
-                    <ul class="plainlist">
-                        {a.losers.slice(0, 8).map((w, i) => (
-                            <li key={i}>
-                                {wayWords(w)}, {plural(w.gpus ?? 1, 'GPU')}: {lost[w.loses_by ?? ''] ?? w.loses_by}
-                            </li>
-                        ))}
-                    </ul>
-                </details>
-            )}
-        </Card>
+        <>
+            <Card
+                name="plans"
+                title="Plans that keep the objectives"
+                wide="whole"
+                picture={false}
+                note={
+                    a
+                        ? `${a.objective === 'gpus' ? 'fewest GPUs' : 'most requests'}, ${plural(most, 'GPU')} at most; ${whole(a.candidates)} ways in ${whole(a.simulations)} simulations`
+                        : slo && asked.busy
+                          ? 'searching …'
+                          : ''
+                }
+                table={tableOf(servedColumns, a?.plans ?? [])}
+            >
+                {!slo && <p class="quiet">Give an objective among the settings, and the best ways to keep it are searched.</p>}
+                {slo && <Wrong error={asked.error} />}
+                {a && !a.fits && (
+                    <p class="note wrong">
+                        Nothing keeps them on {plural(most, 'GPU')}
+                        {a.least_gpus ? `; ${plural(a.least_gpus, 'GPU')} would do` : ''}.
+                    </p>
+                )}
+                {!!a?.plans.length && <Sortable columns={columns} rows={a.plans} label="Plans for serving" />}
+                {!!a?.losers.length && (
+                    <details class="more">
+                        <summary>Why not others</summary>
+                        <ul class="plainlist">
+                            {a.losers.slice(0, 8).map((w, i) => (
+                                <li key={i}>
+                                    {wayWords(w)}, {plural(w.gpus ?? 1, 'GPU')}: {lost[w.loses_by ?? ''] ?? w.loses_by}
+                                </li>
+                            ))}
+                        </ul>
+                    </details>
+                )}
+            </Card>
+            {started?.launch && <Launch is={p.is} of={wayWords(started)} files={started.launch} wide="whole" />}
+        </>
     );
 }

@@ -205,7 +205,13 @@ function Report(p: { a: Trace }): JSX.Element {
                     </Card>
                 )}
                 {!!a.gaps?.length && (
-                    <Card name="gaps" title="Longest gaps" picture={false} table={tableOf(gapColumns, a.gaps)}>
+                    <Card
+                        name="gaps"
+                        title="Longest gaps"
+                        wide="rest"
+                        picture={false}
+                        table={tableOf(gapColumns, a.gaps)}
+                    >
                         <Sortable columns={gapColumns} rows={a.gaps} label="Longest gaps" first="ms" most={12} />
                     </Card>
                 )}
