@@ -31,7 +31,6 @@ const states = {
   'one of the catalogue with other values': `#step?model=${text(JSON.stringify({ base: 'gpt2', vocab_size: 50304 }))}&gpu=h100_sxm`,
   'engines apart': `#serve?model=llama-3-8b&gpu=h100_sxm&isl=256&osl=32&concurrency=8&disaggregated=${text(JSON.stringify({ prefill: { workers: 1 }, decode: { workers: 1, tp: 2 } }))}`,
   'a plan for least energy': '#layout?model=llama-3-8b&gpu=h100_sxm&dp=8&zero=1&global_batch=32&gpus=8&least=energy',
-  'a plan for pictures': '#layout?model=resnet-50&gpu=h100_sxm&dp=8&batch=32&global_batch=256&gpus=8&margin=0.1',
   'a choice at prices of one\'s own': '#choose?model=llama-3-8b&tokens=1e10&range=8:16&kinds=h100_sxm,b200_sxm&price=h100_sxm=2.1&objective=knee&failures=none&kwh_price=0.1',
   'serving by rate': '#serve?model=qwen3-8b&gpu=h200_sxm&load=rate&rate=3&isl=256&osl=32&replicas=2',
   'GPUs for a job': '#choose?use=infer&model=qwen3-8b&requests=100000&isl=256&osl=32&kinds=h100_sxm',
