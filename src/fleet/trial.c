@@ -136,6 +136,7 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     w->lost = FT_FLEET_STANDS;
     json_t *asked = ft__fleet_json(f, w);
     ft_status status = asked ? ft__serve_request_read(asked, &request, err) : ft__no_memory(err);
+    request.lasting = f->goal != FT_FLEET_OFFLINE;
     if (status == FT_OK) status = ft__serve_of(b->ft, b->scratch, &request, NULL, &served, err);
     remember(b, &served);
     f->simulations++;

@@ -41,8 +41,9 @@
       "path of a log of requests: [CSV or JSONL](serving.md#logs); the Azure and Mooncake layouts are read as they "   \
       "are")                                                                                                           \
     FLAG(REQUESTS, "requests", WHOLE, 1, 1000000000, NO_WORDS, DEPENDS, "requests", 'n', "N", SERVE | CHOOSE,          \
-      "how many [10 per client; 1000 of a rate; all of a log]",                                                        \
-      "how many, of a simulation at most ten million; left out: ten per client, 1000 of a `rate`, all of a log")       \
+      "how many [10 per client; 1000 of a rate, or more where they are a burst; all of a log]",                        \
+      "how many, of a simulation at most ten million; left out: ten per client, all of a log; of a `rate` 1000 or, "   \
+      "where those are a burst, six times as many as are under way, the first sixth not counted")                      \
     FLAG(WARMUP, "warmup", WHOLE, 0, 1000000000, NO_WORDS, 0, "warmup", 0, "N", SERVE,                                 \
       "requests that end first and are not counted", "0: requests that end first and are not counted")                 \
     FLAG(SERVE_START, "start", WORD, 0, 0, WORDS(start), 0, "start", 0, NULL, SERVE,                                   \

@@ -154,6 +154,38 @@ static ft_status run_once(ft_serving *s, const ft_serve_request *r, ft_error *er
     return status;
 }
 
+/* Requests that come at a rate meet a full engine only after about as long as one of them takes; a run that is over by
+ * then is a burst, whose rate says nothing. Its own mean says how many are under way at once: so many times that come,
+ * and as many as are under way are not counted. 0: as many came as it takes, or more would not change the verdict. */
+static double requests_to_settle(const ft_serving *s)
+{
+    if (!s->stable || (s->slo_share > 0 && !s->slo_met)) return 0;
+    double came = (double)s->load.made, under_way = s->load.rate_per_s / 1e3 * ft__tally_mean(&s->out->e2e);
+    double wanted = ceil(fmin(FT_K_STEP_SETTLED * under_way, FT_K_STEP_MOST_REQUESTS));
+    return wanted > came ? fmin(fmax(wanted, 2 * came), FT_K_STEP_MOST_REQUESTS) : 0;
+}
+
+/* Whoever listens hears of the last run alone. */
+static ft_status run_settled(ft_serving *s, const ft_serve_request *r, ft_error *err)
+{
+    ft_serve_request tried = *r;
+    const ft_serving_sink *sink = s->scene.sink;
+    ft_said_value *said = tried.said.at;
+    bool warmup = ft__given(&r->said, FT_KEY_ID_WARMUP), fixed = ft__given(&r->said, FT_KEY_ID_REQUESTS) && !r->lasting;
+    if (fixed || !ft__given(&r->said, FT_KEY_ID_RATE)) return run_once(s, r, err);
+    s->scene.sink = NULL;
+    FT_TRY(run_once(s, r, err));
+    for (double wanted; (wanted = requests_to_settle(s)) > 0;) {
+        said[FT_KEY_ID_REQUESTS] = (ft_said_value){.given = true, .whole = (int64_t)wanted};
+        if (!warmup)
+            said[FT_KEY_ID_WARMUP] = (ft_said_value){.given = true, .whole = (int64_t)(wanted / FT_K_STEP_SETTLED)};
+        FT_TRY(run_once(s, &tried, err));
+    }
+    if (!sink) return FT_OK;
+    s->scene.sink = sink;
+    return run_once(s, &tried, err);
+}
+
 /* One request by itself ends the search where not even that keeps the objectives. */
 static ft_status try_load(ft_serving *s, const ft_serve_request *r, double load, ft_error *err)
 {
@@ -162,7 +194,7 @@ static ft_status try_load(ft_serving *s, const ft_serve_request *r, double load,
     tried.said.at[FT_KEY_ID_RATE] = (ft_said_value){.given = rate, .real = load};
     tried.said.at[FT_KEY_ID_CONCURRENCY] = (ft_said_value){.given = !rate, .whole = (int64_t)load};
     tried.said.at[FT_KEY_ID_REQUEST_LOG].given = false;
-    return run_once(s, &tried, err);
+    return run_settled(s, &tried, err);
 }
 
 /* Doubles until the objectives break, then halves the gap: to a percent of a rate, to one client. */
@@ -200,7 +232,7 @@ ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     out->find = r->find;
     bool objectives = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
     out->slo_share = objectives ? r->slo_share : 0;
-    FT_TRY(r->find == FT_FIND_NOTHING ? run_once(out, r, err) : find_most(out, r, err));
+    FT_TRY(r->find == FT_FIND_NOTHING ? run_settled(out, r, err) : find_most(out, r, err));
     if (out->warnings.failed) return ft__no_memory(err);
     return FT_OK;
 }
