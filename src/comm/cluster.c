@@ -153,8 +153,17 @@ static ft_status read_topology(asked *a, ft_cluster *c, ft_tier *t, ft_error *er
 
 /* -- in words ---------------------------------------------------------------------------------- */
 
+/* What fewer GPUs than a mesh joins have of its wires: two of them, and as many as take part. */
+static void describe_mesh(const ft_tier *t, int64_t ranks, char *out, size_t room)
+{
+    double pair = ft__tier_share(t, 2), group = ft__tier_share(t, ranks);
+    int n = pair < 1 ? snprintf(out, room, ", %.4g between two", t->gbps * pair) : 0;
+    if (n > 0 && (size_t)n < room && group < 1 && ranks > 2)
+        snprintf(out + n, room - (size_t)n, ", %.4g among %lld", t->gbps * group, (long long)ranks);
+}
+
 /* `tree`: somebody said so; servers that are usually joined so need not be told. */
-static void describe(ft_cluster *c, bool tree, const char *why)
+static void describe(ft_cluster *c, int64_t ranks, bool tree, const char *why)
 {
     int n = snprintf(c->understood, sizeof c->understood, "%lld node%s of %lld GPU%s", (long long)c->nodes,
                      c->nodes == 1 ? "" : "s", (long long)c->gpus_per_node, c->gpus_per_node == 1 ? "" : "s");
@@ -164,8 +173,10 @@ static void describe(ft_cluster *c, bool tree, const char *why)
         const char *reach = t->fabric < FT_INFINIBAND                     ? "within"
                             : i && c->tier[i - 1].gpus > c->gpus_per_node ? "between those, all" /* racks */
                                                                           : "between nodes, all";
-        n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, "; %s %.4g GB/s per GPU %s %lld GPUs",
-                      t->name, t->gbps, reach, (long long)t->gpus);
+        char mesh[80] = "";
+        describe_mesh(t, ranks, mesh, sizeof mesh);
+        n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, "; %s %.4g GB/s per GPU %s %lld GPUs%s",
+                      t->name, t->gbps, reach, (long long)t->gpus, mesh);
         if (t->oversubscription > 1 && n > 0 && (size_t)n < sizeof c->understood)
             n += snprintf(c->understood + n, sizeof c->understood - (size_t)n, ", %.3g:1 oversubscribed",
                           t->oversubscription);
@@ -234,7 +245,7 @@ static ft_status from_tiers(const json_t *tiers, const char *where, const char *
     snprintf(out->name, sizeof out->name, "%s", name ? name : "");
     FT_TRY(check_size(a, ranks, out, err));
     FT_TRY(read_topology(a, out, &out->tier[out->tiers - 1], err));
-    describe(out, a->tree, "");
+    describe(out, ranks, a->tree, "");
     return FT_OK;
 }
 
@@ -292,7 +303,7 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
     if (out->gpus > domain || !out->tiers) out->tier[out->tiers++] = network;
     if (out->gpus <= domain) why[0] = 0, out->rails = false;
     strncat(inside, why, sizeof inside - strlen(inside) - 1);
-    describe(out, a->tree, inside);
+    describe(out, ranks, a->tree, inside);
     return FT_OK;
 }
 

@@ -45,6 +45,8 @@ enum { FT_MOST_RANKS = 1 << 20 };
 /* What joins the GPUs of one node: `gpus` of them. */
 void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out);
 /* One exchange among `ranks` GPUs of one domain of an inner tier, as the kernel room takes it. */
+/* Of a GPU's wires inside a node, those that lead to others of a group of this size. */
+double ft__tier_share(const ft_tier *tier, int64_t ranks);
 void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t ranks, ft_op *out);
 
 /* GPUs in use, and nodes that they fill. */

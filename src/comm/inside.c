@@ -34,6 +34,13 @@ void ft__tier_inside(const ft_device *device, int64_t gpus, ft_tier *out)
     snprintf(out->name, sizeof out->name, "%s", device->link_kind);
 }
 
+/* In a mesh every pair has wires of its own: a part of the GPUs has a part of the wires. Pairs alone use all. */
+double ft__tier_share(const ft_tier *tier, int64_t ranks)
+{
+    bool mesh = !tier->switched && tier->fabric < FT_INFINIBAND && tier->fabric != FT_PCIE && tier->gpus > 2;
+    return mesh && ranks < tier->gpus ? (double)(ranks > 1 ? ranks - 1 : 1) / (double)(tier->gpus - 1) : 1;
+}
+
 void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t ranks, ft_op *out)
 {
     ft__op_init(ft__collective_names[kind], out);
@@ -44,10 +51,7 @@ void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t 
     out->u.collective.reduces = tier->reduces;
     out->u.collective.link_gbps = tier->gbps;
     out->u.collective.nccl = tier->nccl;
-    /* In a mesh every pair has wires of its own: a part of the GPUs has a part of the wires. Pairs alone use all. */
-    bool mesh = !tier->switched && tier->fabric != FT_PCIE && tier->gpus > 2;
-    if (mesh && ranks < tier->gpus)
-        out->u.collective.link_gbps *= (double)(ranks > 1 ? ranks - 1 : 1) / (double)(tier->gpus - 1);
+    out->u.collective.link_gbps *= ft__tier_share(tier, ranks);
 }
 
 /* `words` may say that nodes are joined by PCIe alone, though the GPU has links: cards without their bridges, virtual

@@ -229,7 +229,7 @@ static void words_about_the_shape_are_understood(void **state)
                  {"xGMI", "h100_sxm", FT_NVLINK, 450, "no xGMI: h100_sxm has none"},
                  {"NVLink", "l40s", FT_PCIE, 31.5, "no NVLink: l40s has none"},
                  {"NVLink", "mi300x", FT_XGMI, 448, "no NVLink: mi300x has none"},
-                 {"xGMI", "mi300x", FT_XGMI, 448, "xgmi"}};
+                 {"xGMI", "mi300x", FT_XGMI, 448, "xgmi 448 GB/s per GPU within 8 GPUs, 64 between two"}};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         char json[300];
         snprintf(json, sizeof json, "{\"interconnect\": \"%s\"}", nodes[i].text);
@@ -238,6 +238,10 @@ static void words_about_the_shape_are_understood(void **state)
             !strstr(n.understood, nodes[i].says))
             fail_msg("%s on %s: %s", nodes[i].text, nodes[i].gpu, n.understood);
     }
+    c = good("{}", "mi300x", 4); /* a mesh: three of seven wires lead to the group */
+    assert_non_null(strstr(c.understood, ", 64 between two, 192 among 4"));
+    c = good("{}", "h100_sxm", 2);
+    assert_null(strstr(c.understood, "between two"));
 }
 
 static void what_cannot_be_is_refused(void **state)
