@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "graph/format.h"
+#include "model/bytes.h"
 #include "model/layer_fields.h"
 #include "model/steps.h"
 
@@ -139,6 +140,7 @@ typedef struct ft_arch {
     int64_t joined_width;   /* of further tables of each token, which a product joins to its words: roc_bert */
     int64_t prefix;         /* learned tokens before every sequence: cpmant */
     int64_t embed_width;    /* of the token embedding where it is not `hidden` (opt-350m); else 0 */
+    ft_bytes bytes;         /* groups of them are what layers read: blt */
     /* what a layer is made of */
     const char *activation;                /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
     bool gated;                            /* act(gate) * up */

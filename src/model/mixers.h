@@ -49,6 +49,9 @@ ft_ref ft__part_ahead_open(ft_maker *m, ft_ref words, ft_ref *positions);
 ft_ref ft__part_ahead_attention(ft_maker *m, ft_ref x);
 ft_ref ft__part_ahead_close(ft_maker *m, ft_ref x);
 
+/* bytes.c: a model of bytes: stacks of narrow layers around those of the model, which read groups. */
+void ft__make_bytes(ft_maker *m);
+
 /* per_layer.c: an embedding of each layer's own, added behind it. */
 void ft__part_per_layer_inputs(ft_maker *m, ft_ref tokens, ft_ref x);
 ft_ref ft__part_per_layer(ft_maker *m, ft_ref x);

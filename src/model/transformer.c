@@ -344,6 +344,8 @@ void ft__make_transformer(ft_maker *m)
                        a->model_type);
         return;
     }
+    if (a->bytes.group > 0) ft__make_bytes(m);
+    if (a->bytes.group > 0) return;
     b->conv1d = a->conv1d;
     ft__part_source(m);
     ft_ref seen = a->tower_layers > 0 && !a->tower_source ? ft__part_tower(m) : FT_NONE;

@@ -122,6 +122,21 @@ static void a_stream_for_every_token_ahead_runs_beside_the_words(void **state)
     assert_true(make(two, FT_TRAIN, 64).parameters == far_sight.parameters);
 }
 
+/* Groups twice as long leave half of the wide layers' rows; what tells where they begin can be left out. */
+static void layers_over_groups_of_bytes_run_as_often_as_there_are_groups(void **state)
+{
+    const char *usual = "{\"model_type\":\"blt\"}", *longer = "{\"model_type\":\"blt\",\"patch_size\":8}";
+    const char *told = "{\"model_type\":\"blt\",\"patch_in_forward\":false}";
+    made four = make(usual, FT_FORWARD_PASS, 256), eight = make(longer, FT_FORWARD_PASS, 256);
+    const double wide = 25 * (4.0 * 2048 * 2048 + 3.0 * 2048 * 5632), rows = 32;
+    const double grouper = 14 * (4.0 * 768 * 768 + 3.0 * 768 * 2048 + 2 * 768) + 2.0 * 260 * 768 + 768;
+    (void)state;
+    assert_true(four.parameters == eight.parameters);
+    assert_true(fabs((four.flops - eight.flops) / (2 * rows * wide) - 1) < 0.1);
+    assert_true(four.parameters - make(told, FT_FORWARD_PASS, 256).parameters == grouper);
+    assert_true(make(usual, FT_TRAIN, 256).parameters == four.parameters);
+}
+
 static void contradictions_are_refused_where_they_stand(void **state)
 {
     static const struct {
@@ -159,6 +174,13 @@ static void contradictions_are_refused_where_they_stand(void **state)
         {"{\"model_type\":\"xlstm\",\"num_heads\":7}", "num_heads", "7 heads must divide queries of 2048"},
         {"{\"model_type\":\"musicgen\",\"decoder\":{\"num_codebooks\":0}}", "num_codebooks", "0 codebooks"},
         {"{\"model_type\":\"prophetnet\",\"ngram\":0}", "ngram", "from 1"},
+        {"{\"model_type\":\"blt\",\"decoder_config\":{\"hidden_size\":512}}", "decoder_config.hidden_size",
+         "512 beside an encoder of width 1024"},
+        {"{\"model_type\":\"blt\",\"encoder_config\":{\"num_hidden_layers\":2,\"cross_attn_all_layers\":true}}",
+         "encoder_config.cross_attn_all_layers", "false is expected"},
+        {"{\"model_type\":\"blt\",\"patcher_config\":{\"num_attention_heads\":7}}",
+         "patcher_config.num_attention_heads", "must divide a width of 768"},
+        {"{\"model_type\":\"blt\",\"patch_size\":0}", "patch_size", "from 1"},
         {"{\"model_type\":\"reformer\"}", "model_type", "\"reformer\" is not modelled: attention goes over hashed"},
     };
     (void)state;
@@ -180,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_table_of_ngrams_is_in_the_layers_that_are_named),
         cmocka_unit_test(a_canvas_has_no_weights_of_its_own),
         cmocka_unit_test(a_stream_for_every_token_ahead_runs_beside_the_words),
+        cmocka_unit_test(layers_over_groups_of_bytes_run_as_often_as_there_are_groups),
         cmocka_unit_test(contradictions_are_refused_where_they_stand),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

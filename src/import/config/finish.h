@@ -42,6 +42,7 @@
     X(davit)           \
     X(drafts)          \
     X(canvas)          \
+    X(bytes)           \
     X(udop)            \
     X(xlstm)           \
     X(codebooks)       \
