@@ -72,7 +72,8 @@ static int plan_serving(const cli_args *args)
     ft_error err = {0};
     cli_progress progress;
     int status = cli_asker_open(&a, args, "plan_serve");
-    if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"plan\" looks at one kind of GPU; \"choose\" at several");
+    if (!status && a.gpu_count > 1)
+        status = cli_usage(args->command, "\"plan\" looks at one kind of GPU; \"choose\" at several");
     if (!status && (ft__plan_serve_request_read(a.object, &asked, &err) != FT_OK ||
                     ft__engine_launch_check(&asked, &err) != FT_OK))
         status = cli_asker_fail(&a, &err);
@@ -98,7 +99,8 @@ int cli_plan(const cli_args *args)
     if (!p) return cli_complain(FT_E_MEMORY, "out of memory");
     cli_progress progress;
     int status = cli_asker_open(&a, args, "plan");
-    if (!status && a.gpu_count > 1) status = cli_usage(args->command, "\"plan\" looks at one kind of GPU; \"choose\" at several");
+    if (!status && a.gpu_count > 1)
+        status = cli_usage(args->command, "\"plan\" looks at one kind of GPU; \"choose\" at several");
     if (!status && (ft__plan_request_read(a.object, &asked, &err) != FT_OK ||
                     ft__launch_check(a.ft, &a.scratch, &asked, &err) != FT_OK))
         status = cli_asker_fail(&a, &err);
