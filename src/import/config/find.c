@@ -66,12 +66,13 @@ enum { CLASSES = sizeof classes / sizeof *classes };
 static ft_status unknown_class(const ft_reading *r, const char *class)
 {
     const char *nearest = ft__nearest(class, classes, CLASSES);
-    return ft__config_fail(r, FT_E_NAME, "_class_name",
-                           "unknown class \"%.*s\" of diffusers%s%s%s; known are DiTTransformer2DModel, "
-                           "FluxTransformer2DModel, QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel, "
-                           "WanTransformer3DModel",
-                           (int)ft__utf8_cut(class, 40), class, nearest ? "; did you mean \"" : "",
-                           nearest ? nearest : "", nearest ? "\"?" : "");
+    return ft__config_fail(
+        r, FT_E_NAME, "_class_name",
+        "unknown class \"%.*s\" of diffusers%s%s%s; known are DiTTransformer2DModel, "
+        "FluxTransformer2DModel, QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel, "
+        "WanTransformer3DModel",
+        (int)ft__utf8_cut(class, 40), class, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
+        nearest ? "\"?" : "");
 }
 
 /* Diffusers' configs have no model_type but the class: a diffusion transformer where the norms are modulated. */
