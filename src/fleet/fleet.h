@@ -34,6 +34,7 @@ typedef struct ft_way {
     ft_engine_layout layout, prefill; /* prefill.tp 0: the same engines do both */
     int64_t replicas, prefill_workers;
     int64_t max_seqs, budget; /* 0: the engine's own */
+    int64_t requests, warmup; /* that it was simulated with, and of them not counted; 0: not yet, none */
     int64_t gpus;
     ft_fleet_lost lost;
     bool as_many_fail; /* it was simulated with as many GPUs as the best had, and does not keep the objectives */

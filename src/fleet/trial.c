@@ -48,8 +48,10 @@ json_t *ft__fleet_json(const ft_fleet *f, const ft_way *w)
     bool offline = f->goal == FT_FLEET_OFFLINE;
     if (f->quick) requests = (int64_t)FT_K_FLEET_QUICK_REQUESTS;
     if (offline) requests = 3 * clients_of(w);
+    if (w->requests) requests = w->requests;
     bool fine = out && ft__key_set(out, FT_KEY_ID_TASK, json_string("serve")) && lay_out(out, w) &&
                 ft__key_set(out, FT_KEY_ID_REQUESTS, json_integer(requests));
+    if (fine && w->warmup) fine = ft__key_set(out, FT_KEY_ID_WARMUP, json_integer(w->warmup));
     if (fine && w->max_seqs) fine = ft__key_set(out, FT_KEY_ID_MAX_NUM_SEQS, json_integer(w->max_seqs));
     if (fine && w->budget) fine = ft__key_set(out, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS, json_integer(w->budget));
     if (fine && offline)
@@ -73,6 +75,8 @@ static ft_fleet_lost misses(const ft_serving *s)
 static void take(const ft_serving *s, ft_way *w)
 {
     const ft_outcome *o = s->out;
+    w->requests = s->load.made;
+    w->warmup = s->scene.warmup;
     w->drafts = s->costs.draft && !s->draft_served.device ? s->drafts : 0;
     w->ttft_ms = ft__tally_mean(&o->ttft);
     w->ttft_low_ms = s->ttft.low;
@@ -134,6 +138,7 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     ft_fleet *f = b->fleet;
     w->rate = rate;
     w->lost = FT_FLEET_STANDS;
+    w->requests = w->warmup = 0;
     json_t *asked = ft__fleet_json(f, w);
     ft_status status = asked ? ft__serve_request_read(asked, &request, err) : ft__no_memory(err);
     request.lasting = f->goal != FT_FLEET_OFFLINE;

@@ -187,7 +187,10 @@ export function serveRequest(is: Words): Request {
         delete out['replicas'];
         delete out['routing'];
     } else if (Object.keys(parallel).length) out['parallel'] = parallel;
-    if (Number(is['simulated']) > 0) out['requests'] = Number(is['simulated']); // as many as a plan was judged by
+    if (Number(is['simulated']) > 0) {
+        out['requests'] = Number(is['simulated']); // as many as a plan was judged by
+        if (Number(is['warmup']) > 0 && Number(is['warmup']) < Number(is['simulated'])) out['warmup'] = Number(is['warmup']);
+    }
     if (!(Number(out['replicas']) > 1)) delete out['routing']; // of one engine it says nothing
     const slo: Request = {};
     for (const of of ['ttft', 'tpot']) if (is[`slo_${of}`]) slo[`${of}_ms`] = value(`slo_${of}`, is[`slo_${of}`]!);

@@ -122,6 +122,7 @@ export function servedWords(w: Way): { [key: string]: string } {
         max_num_seqs: w.max_num_seqs ? String(w.max_num_seqs) : '',
         max_num_batched_tokens: w.max_num_batched_tokens ? String(w.max_num_batched_tokens) : '',
         simulated: w.request?.['requests'] ? String(w.request['requests']) : '',
+        warmup: w.request?.['warmup'] ? String(w.request['warmup']) : '',
         ...(w.rate ? { load: 'rate', rate: String(+w.rate.toPrecision(6)) } : {}),
     };
 }
@@ -131,7 +132,7 @@ export function planServeRequest(is: Words, base: Request): Request | null {
     if (base['slo'] === undefined) return null;
     const parallel = base['parallel'] as Axes | undefined,
         rest = { ...base };
-    for (const searched of ['replicas', 'routing', 'disaggregated', 'requests', 'parallel', 'max_num_seqs'])
+    for (const searched of ['replicas', 'routing', 'disaggregated', 'requests', 'warmup', 'parallel', 'max_num_seqs'])
         delete rest[searched];
     delete rest['max_num_batched_tokens'];
     return {
