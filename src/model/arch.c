@@ -60,6 +60,8 @@ bool ft__attends(const ft_arch *arch)
     return found;
 }
 
+bool ft__own_scores(const ft_arch *arch) { return arch->disentangled || arch->shifted; }
+
 const char *ft__rate_unit(const ft_arch *arch)
 {
     if (!ft__counts_samples(arch)) return "tokens/s";

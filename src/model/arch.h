@@ -389,5 +389,7 @@ int64_t ft__picture_patches(const ft_arch *arch, int64_t height, int64_t width);
 bool ft__counts_samples(const ft_arch *arch);
 /* Whether any of its layers does. */
 bool ft__attends(const ft_arch *arch);
+/* Scores that only the model's own code computes (DeBERTa, XLNet): no attention of another name takes their place. */
+bool ft__own_scores(const ft_arch *arch);
 const char *ft__rate_unit(const ft_arch *arch); /* "tokens/s", "images/s"; "samples/s" of a file that does not say */
 #endif

@@ -16,11 +16,12 @@ static void small_kernels(ft_build *b, ft_at at, int64_t rows, int64_t cols, int
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].count = (float)count;
 }
 
-/* Eager attention adds a mask of [batch, 1, q, k] even where nothing is hidden. */
+/* Eager attention adds a mask of [batch, 1, q, k] even where nothing is hidden; scores of a model's own need none. */
 static void make_mask(ft_maker *m)
 {
     ft_build *b = &m->b;
     m->mask = FT_NONE;
+    if (ft__own_scores(m->arch)) return;
     if (m->work->attention != FT_EAGER && (!m->arch->no_sdpa || m->arch->mask_absent)) return;
     ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
     m->mask = ft__pointwise(b, FT_AT(MASK), "addu", full);

@@ -163,7 +163,10 @@ static const char *cache_kind(const ft_effect_case *c)
 
 static const char *attending(const ft_effect_case *c)
 {
-    return ft__attends(c->a) ? NULL : "the model has no attention";
+    const bool windows = c->a->design == FT_VIT && c->a->tower_window > 0; /* SAM's, which sdpa takes in evaluation */
+    if (!ft__attends(c->a)) return "the model has no attention";
+    if (ft__own_scores(c->a)) return "the model's code writes its scores out, whatever is asked for";
+    return windows && c->trains ? "in training the model's windows are written out" : NULL;
 }
 
 static const char *compiled(const ft_effect_case *c)

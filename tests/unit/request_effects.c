@@ -57,6 +57,9 @@ static const char *const bases[] = {
     "{\"model\":\"switch-base-8\",\"gpu\":\"h100_sxm\",\"seq\":1024,\"execution\":\"fused\"}",
     "{\"task\":\"forward\",\"model\":\"switch-base-8\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
     "{\"model\":\"rwkv-4-169m\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
+    "{\"model\":\"deberta-v3-base\",\"gpu\":\"h100_sxm\",\"seq\":256}",
+    "{\"model\":\"xlnet-base\",\"gpu\":\"h100_sxm\",\"seq\":256}",
+    "{\"model\":\"sam-vit-base\",\"gpu\":\"h100_sxm\"}",
 };
 
 /* Several values of a key stand one after the other. */
