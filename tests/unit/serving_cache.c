@@ -14,10 +14,7 @@
 #include "serving/prefix.h"
 #include "serving/simulate.h"
 #include "serving_ask.h"
-
-/* An iteration takes a millisecond, whatever is in it. */
-static ft_serving_engine engine = {.step_ms = 1, .step_scale = 1, .prefill_scale = 1};
-static ft_costs costs = {.dp = 1, .pp = 1, .engine = &engine};
+#include "simple_engine.h"
 
 static ft_policy usual(double capacity)
 {

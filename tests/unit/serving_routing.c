@@ -9,36 +9,14 @@
 #include <cmocka.h>
 
 #include "serving/simulate.h"
-
-static ft_serving_engine engine = {.step_ms = 1, .step_scale = 1, .prefill_scale = 1};
-static ft_costs costs = {.dp = 1, .pp = 1, .engine = &engine};
-
-static ft_policy usual(void)
-{
-    return (ft_policy){.order = FT_ORDER_DECODE_FIRST,
-                       .chunked = true,
-                       .budget = 8192,
-                       .max_sequences = 256,
-                       .capacity = 1e9,
-                       .block = 16,
-                       .accepted = 1};
-}
-
-static ft_load poisson(double per_s, int64_t requests, double prompt, double answer)
-{
-    ft_load l = {.rate_per_s = per_s, .burstiness = 1, .requests = requests, .turns = 1};
-    l.prompt = (ft_lengths){.mean = prompt, .low = 1, .high = 1};
-    l.answer = (ft_lengths){.mean = answer, .low = 1, .high = 1};
-    ft__load_seed(&l, 7);
-    return l;
-}
+#include "simple_engine.h"
 
 static void replicas_share_the_load(void **state)
 {
     (void)state;
     static const ft_routing_kind kinds[] = {FT_ROUND_ROBIN, FT_LEAST_LOADED};
     for (size_t k = 0; k < 2; k++) {
-        ft_policy p = usual();
+        ft_policy p = decode_first();
         p.max_sequences = 1;
         ft_load l = poisson(1600, 20000, 1, 1); /* too much for one */
         ft_outcome *o = malloc(sizeof *o);
@@ -59,7 +37,7 @@ static void equal_engines_take_turns(void **state)
     static const ft_routing_kind kinds[] = {FT_ROUND_ROBIN, FT_LEAST_LOADED, FT_PREFIX_AWARE};
     double first[3] = {0};
     for (size_t k = 0; k < 3; k++) {
-        ft_policy p = usual();
+        ft_policy p = decode_first();
         p.budget = 100;
         ft_load l = poisson(240, 20000, 950, 60);
         ft_outcome *o = malloc(sizeof *o);
@@ -78,7 +56,7 @@ static void equal_engines_take_turns(void **state)
 static void kinds_have_their_own_turns(void **state)
 {
     (void)state;
-    ft_policy decode = usual(), prefill = usual();
+    ft_policy decode = decode_first(), prefill = decode_first();
     prefill.prefill_only = true;
     prefill.budget = 100;
     ft_load l = poisson(30, 5000, 1000, 5);
@@ -99,7 +77,7 @@ static void kinds_have_their_own_turns(void **state)
 static void split_engines_hand_over(void **state)
 {
     (void)state;
-    ft_policy decode = usual(), prefill = usual();
+    ft_policy decode = decode_first(), prefill = decode_first();
     prefill.prefill_only = true;
     ft_load l = poisson(50, 2000, 1000, 50);
     ft_outcome *o = malloc(sizeof *o);

@@ -12,6 +12,7 @@
 
 #include "failing_alloc.h"
 #include "serving/simulate.h"
+#include "simple_engine.h"
 
 typedef struct watched {
     double requests, prompt_tokens, answer_tokens, before_arrival;
@@ -30,30 +31,6 @@ static void on_request(void *user, const ft_served_request *r)
     memcpy(&bits[1], &r->ended_ms, sizeof bits[1]);
     w->hash = (w->hash ^ bits[0]) * 0x100000001b3u;
     w->hash = (w->hash ^ bits[1]) * 0x100000001b3u;
-}
-
-/* An iteration takes a millisecond, whatever is in it. */
-static ft_serving_engine engine = {.step_ms = 1, .step_scale = 1, .prefill_scale = 1};
-static ft_costs costs = {.dp = 1, .pp = 1, .engine = &engine};
-
-static ft_policy usual(void)
-{
-    return (ft_policy){.order = FT_ORDER_DECODE_FIRST,
-                       .chunked = true,
-                       .budget = 8192,
-                       .max_sequences = 256,
-                       .capacity = 1e9,
-                       .block = 16,
-                       .accepted = 1};
-}
-
-static ft_load poisson(double per_s, int64_t requests, double prompt, double answer)
-{
-    ft_load l = {.rate_per_s = per_s, .burstiness = 1, .requests = requests, .turns = 1};
-    l.prompt = (ft_lengths){.mean = prompt, .low = 1, .high = 1};
-    l.answer = (ft_lengths){.mean = answer, .low = 1, .high = 1};
-    ft__load_seed(&l, 7);
-    return l;
 }
 
 static ft_load closed(int64_t clients, int64_t requests, double prompt, double answer)
@@ -88,7 +65,7 @@ static void waits_as_m_d_1(void **state)
     (void)state;
     static const double loads[] = {0.3, 0.6, 0.8};
     for (size_t i = 0; i < 3; i++) {
-        ft_policy p = usual();
+        ft_policy p = decode_first();
         p.max_sequences = 1;
         ft_load l = poisson(1000 * loads[i], 200000, 1, 1);
         ft_outcome *o = run(&p, &l, NULL);
@@ -102,7 +79,7 @@ static void waits_as_m_d_1(void **state)
 static void waits_as_m_g_1(void **state)
 {
     (void)state;
-    ft_policy p = usual();
+    ft_policy p = decode_first();
     p.max_sequences = 1;
     ft_load l = poisson(60, 300000, 1, 10);
     l.answer.low = 0.05; /* 0.5 to 19.5, rounded: 1 to 19 but for the ends */
@@ -126,7 +103,7 @@ static void everything_ends_and_adds_up(void **state)
     for (size_t k = 0; k < 3; k++)
         for (int reserve = 0; reserve < 2; reserve++) {
             watched w = {0};
-            ft_policy p = usual();
+            ft_policy p = decode_first();
             p.order = orders[k];
             p.admission = reserve ? FT_ADMISSION_RESERVE : FT_ADMISSION_PROMPT;
             p.reserved_output = reserve ? 0.7 : 0;
@@ -164,7 +141,7 @@ static int overtakers(ft_scheduling by)
 {
     static starts s;
     s.count = 0;
-    ft_policy p = usual();
+    ft_policy p = decode_first();
     p.scheduling = by;
     p.max_sequences = 4; /* requests queue for a place */
     ft_load l = poisson(35, 2000, 1000, 100);
@@ -191,7 +168,7 @@ static void nobody_overtakes_where_that_is_promised(void **state)
 static void one_client_alone_is_prefill_and_decode(void **state)
 {
     (void)state;
-    ft_policy p = usual();
+    ft_policy p = decode_first();
     ft_load l = closed(1, 20, 1000, 100);
     l.answer.low = l.prompt.low = 1;
     ft_outcome *o = run(&p, &l, NULL);
@@ -204,7 +181,7 @@ static void one_client_alone_is_prefill_and_decode(void **state)
 static void prompts_are_cut_where_the_budget_ends(void **state)
 {
     (void)state;
-    ft_policy p = usual();
+    ft_policy p = decode_first();
     p.budget = 100;
     ft_load l = closed(1, 5, 1000, 2);
     l.answer.low = l.prompt.low = 1;
@@ -224,7 +201,7 @@ static void more_rate_is_never_faster(void **state)
     (void)state;
     double last = 0;
     for (double rate = 100; rate <= 900; rate += 100) {
-        ft_policy p = usual();
+        ft_policy p = decode_first();
         p.max_sequences = 1;
         ft_load l = poisson(rate, 20000, 1, 1);
         ft_outcome *o = run(&p, &l, NULL);
@@ -239,7 +216,7 @@ static void equal_seeds_equal_bytes(void **state)
 {
     (void)state;
     watched a = {0}, b = {0}, c = {0};
-    ft_policy p = usual();
+    ft_policy p = decode_first();
     ft_load l = closed(16, 400, 1000, 200), again = l, other = l;
     ft__load_seed(&other, 8);
     free(run(&p, &l, &a));
@@ -303,7 +280,7 @@ static void max_min_fills_the_least_share(void **state)
 static void too_long_for_the_cache(void **state)
 {
     (void)state;
-    ft_policy p = usual();
+    ft_policy p = decode_first();
     p.capacity = 1000;
     ft_load l = closed(2, 4, 2000, 10);
     ft_outcome *o = malloc(sizeof *o);
@@ -317,7 +294,7 @@ static void too_long_for_the_cache(void **state)
 
 static ft_status attempt(void *user)
 {
-    ft_policy p = usual();
+    ft_policy p = decode_first();
     p.capacity = 6000;
     ft_load l = closed(64, 300, 1000, 1000);
     ft_scene s = {.costs = &costs, .policy = &p, .replicas = 2, .hash_tokens = 512};

@@ -11,9 +11,7 @@
 #include <cmocka.h>
 
 #include "serving/simulate.h"
-
-static ft_serving_engine engine = {.step_ms = 1, .step_scale = 1, .prefill_scale = 1};
-static ft_costs costs = {.dp = 1, .pp = 1, .engine = &engine};
+#include "simple_engine.h"
 
 static ft_policy usual(void)
 {
