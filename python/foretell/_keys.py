@@ -131,7 +131,7 @@ class ModelRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]
@@ -236,7 +236,7 @@ class ChooseRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]
@@ -358,7 +358,7 @@ class ChooseServeRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]
@@ -503,7 +503,7 @@ class InferRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]
@@ -609,7 +609,7 @@ class LargestRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     cluster: Mapping[str, Any]
@@ -683,7 +683,7 @@ class PlanRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]
@@ -792,7 +792,7 @@ class PlanServeRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]
@@ -928,7 +928,7 @@ class ScaleRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]
@@ -1032,7 +1032,7 @@ class ServeRequest(TypedDict, total=False):
     offload_layers: int
     host_gbps: float
     nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo"]
+    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
     parallel: Mapping[str, Any]

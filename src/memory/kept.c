@@ -58,7 +58,7 @@ static void keep_tensors(const ft_graph *g, const ft_memory_share *share, const 
 }
 
 /* A frozen copy of the model, in the format that it computes in, sharded as the model is. */
-static void keep_reference(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, ft_kept *k)
+static void keep_frozen(const ft_graph *g, const ft_memory_share *share, const ft_lifetimes *lives, ft_kept *k)
 {
     for (ft_ref i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
@@ -75,6 +75,28 @@ static double gradient_element(const ft_workload *work, const ft_memory_share *s
 double ft__waiting_gradient(const ft_workload *work, const ft_memory_share *share, const ft_tensor *t)
 {
     return ft__tensor_numel(t) * gradient_element(work, share, t) * share->gradients[ft__is_expert(t)];
+}
+
+/* A second model that is trained in turn with the first: weights and states are there twice, gradients of one of them
+ * at a time. */
+static void keep_critic(const ft_graph *g, const ft_workload *work, const ft_memory_share *share,
+                        const ft_lifetimes *lives, ft_kept *k)
+{
+    const bool away = ft__updates_on_host(work);
+    for (ft_ref i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role != FT_PARAMETER || lives->root[i] != i) continue;
+        double parts[FT_STATE_PARTS] = {0};
+        const int count = t->trained ? ft__optimizer_states(work, t, parts) : 0;
+        const double states = share->optimizer[ft__is_expert(t)];
+        k->weights += keep_copies(k, ft__kept_bytes(g, share, lives, k, i), ft__kept_copies(t, share, k));
+        for (int p = k->fp32_shards && t->element_bytes < 4 ? 1 : 0; p < count; p++) {
+            if (away)
+                k->on_host += parts[p] * states * (double)t->copies;
+            else
+                k->optimizer += keep_copies(k, parts[p] * states, t->copies);
+        }
+    }
 }
 
 static void keep_training(const ft_graph *g, const ft_workload *work, const ft_memory_share *share,
@@ -114,7 +136,8 @@ void ft__keep(const ft_graph *g, const ft_workload *work, const ft_memory_share 
     k->fp32_shards = share->fsdp && work->task == FT_TRAIN && work->master_weights && !ft__updates_on_host(work);
     k->streams = ft__offloads(work, FT_OFFLOAD_PARAMETERS);
     keep_tensors(g, share, lives, k);
-    if (ft__has_reference(work) && work->lora_rank == 0) keep_reference(g, share, lives, k);
+    for (int i = 0; i < ft__frozen_copies(work); i++) keep_frozen(g, share, lives, k);
+    if (ft__has_critic(work)) keep_critic(g, work, share, lives, k);
     if (work->task == FT_TRAIN) keep_training(g, work, share, lives, k);
     const double at_a_time = share->update_elements;
     if (at_a_time > 0 && k->main_elements > at_a_time) k->main_gradients *= at_a_time / k->main_elements;

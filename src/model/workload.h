@@ -93,12 +93,13 @@ typedef enum ft_offload {
     FT_OFFLOAD_COUNT
 } ft_offload;
 /* What is trained towards: tokens; pairs of answers against a frozen copy of the model (DPO); pairs without one;
- * answers that the model has just generated (GRPO). */
+ * answers that the model has just generated (GRPO), with a model that values them (PPO). */
 typedef enum ft_trainer {
     FT_TRAINER_SFT,
     FT_TRAINER_DPO,
     FT_TRAINER_ORPO,
     FT_TRAINER_GRPO,
+    FT_TRAINER_PPO,
     FT_TRAINER_COUNT
 } ft_trainer;
 
@@ -166,8 +167,21 @@ static inline bool ft__offloads(const ft_workload *w, ft_offload what)
 {
     return w->task == FT_TRAIN && (w->offload & 1u << what) != 0;
 }
-/* A frozen copy runs forward beside the model. Adapters need none: without them the model is its own. */
-static inline bool ft__has_reference(const ft_workload *w) { return w->task == FT_TRAIN && w->reference; }
+/* PPO trains a second model, which values what the first has said. */
+static inline bool ft__has_critic(const ft_workload *w) { return w->task == FT_TRAIN && w->trainer == FT_TRAINER_PPO; }
+/* Forward passes beside those that are trained: of the frozen copy; of PPO's reward model, and of both models that it
+ * trains, before it does. */
+static inline int ft__frozen_passes(const ft_workload *w)
+{
+    return w->task == FT_TRAIN ? (w->reference ? 1 : 0) + (ft__has_critic(w) ? 3 : 0) : 0;
+}
+/* Models that lie there frozen. Adapters need no reference: without them the model is its own. */
+static inline int ft__frozen_copies(const ft_workload *w)
+{
+    return w->task == FT_TRAIN ? (w->reference && w->lora_rank == 0 ? 1 : 0) + (ft__has_critic(w) ? 1 : 0) : 0;
+}
+/* Answers are generated before a step trains on them. */
+static inline bool ft__generates(ft_trainer trainer) { return trainer == FT_TRAINER_GRPO || trainer == FT_TRAINER_PPO; }
 
 /* The kernels are a serving engine's: paged cache, fused norms, rotary and experts. */
 static inline bool ft__by_engine(const ft_workload *w)

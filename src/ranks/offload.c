@@ -1,4 +1,4 @@
-/* offload.c: copies to and from the host, its update, a frozen copy of the model.
+/* offload.c: copies to and from the host, and its update.
  *
  * States on the host (ZeRO-Offload, Ren et al. 2021; DeepSpeed's offload_optimizer): gradients go down as the backward
  * pass makes them, of every micro-batch, and hide behind it; the host's cores, each GPU its part of them, update what
@@ -17,9 +17,6 @@
  *
  * Pages (bitsandbytes' paged optimizers): what found no room goes away and comes back once a step, and nothing hides
  * it: kernels wait for their pages.
- *
- * A frozen copy (DPO's reference) runs the model's own forward pass once more, without a loss; adapters are switched
- * off for it instead. Its time is the forward pass's share of the step.
  *
  * GPUs of a server that copy at once share the processor's links, as many as its generation puts on one.
  *
@@ -73,29 +70,33 @@ static links links_of(const ft_workload *w, const ft_device *device, double rank
                    .drives = (w->nvme_gbps > 0 ? w->nvme_gbps : FT_K_OFFLOAD_NVME_GBPS) * 1e6};
 }
 
+/* Of the model whose step it is: PPO's other one has a step of its own (complete.c). */
+static double of_one(const ft_workload *w, double bytes) { return ft__has_critic(w) ? bytes / 2 : bytes; }
+
 /* Parameters that one rank updates: what it keeps of states, over the states of one. */
-static double updated_here(const ft_workload *w, const ft_memory *m)
+static double updated_here(const ft_workload *w, double on_host)
 {
     const ft_tensor some = {.rows = 4096, .cols = 4096, .trained = true, .element_bytes = (float)weight_bytes(w)};
     double parts[FT_STATE_PARTS] = {0}, bytes = 0;
     const int count = ft__optimizer_states(w, &some, parts);
     for (int i = 0; i < count; i++) bytes += parts[i];
-    return bytes > 0 ? m->host_bytes / bytes * ft__tensor_numel(&some) : 0;
+    return bytes > 0 ? on_host / bytes * ft__tensor_numel(&some) : 0;
 }
 
 static void states(const ft_workload *w, const links *l, const ft_step *s, ft_offload_cost *out)
 {
     const bool in_turn = ft__stack(w)->host_in_turn;
-    const double own = updated_here(w, &s->memory), micros = fmax((double)w->accumulate, 1);
+    const double on_host = of_one(w, s->memory.host_bytes), own = updated_here(w, on_host);
+    const double micros = fmax((double)w->accumulate, 1);
     const double moved = own * (in_turn ? 4 : weight_bytes(w)), each = moved / l->host;
     const double backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
-    const bool narrow = s->memory.host_bytes <= own * FT_K_OFFLOAD_NARROW_BYTES;
+    const bool narrow = on_host <= own * FT_K_OFFLOAD_NARROW_BYTES;
     double update = own * (narrow ? FT_K_OFFLOAD_UPDATE_NARROW_NS : FT_K_OFFLOAD_UPDATE_NS) * 1e-6;
     /* States are read and written, gradients read, the weights that go back written. */
-    if (l->memory > 0) update = fmax(update, 2 * (s->memory.host_bytes + own * weight_bytes(w)) / l->memory);
+    if (l->memory > 0) update = fmax(update, 2 * (on_host + own * weight_bytes(w)) / l->memory);
     const double scaled = in_turn ? update * FT_K_OFFLOAD_SCALE_SHARE : 0;
     if (w->optimizer == FT_ADAMW_FOREACH && !in_turn) update *= FT_K_OFFLOAD_APART; /* DeepSpeed's Adam is its own */
-    if (ft__offloads(w, FT_OFFLOAD_OPTIMIZER_NVME)) update = fmax(update, 2 * s->memory.host_bytes / l->drives);
+    if (ft__offloads(w, FT_OFFLOAD_OPTIMIZER_NVME)) update = fmax(update, 2 * on_host / l->drives);
     out->update_ms += update;
     out->copies_ms += each * (micros + 1);
     out->copied_bytes += moved * (micros + 1);
@@ -127,20 +128,12 @@ static void parameters(const ft_workload *w, const links *l, const ft_step *s, f
     out->exposed_ms += micros * (waits ? 2 * each : fmax(each - forward, 0) + fmax(each - backward, 0));
 }
 
-static void pages(const links *l, const ft_step *s, ft_offload_cost *out)
+static void pages(const ft_workload *w, const links *l, const ft_step *s, ft_offload_cost *out)
 {
-    const double ms = 2 * s->memory.paged_bytes / l->pages;
+    const double moved = 2 * of_one(w, s->memory.paged_bytes), ms = moved / l->pages;
     out->copies_ms += ms;
-    out->copied_bytes += 2 * s->memory.paged_bytes;
+    out->copied_bytes += moved;
     out->exposed_ms += ms;
-}
-
-/* The forward pass as it stands in the step, with its part of what is waited for. */
-static double reference_forward(const ft_step *s)
-{
-    const double passes = s->busy_ms - s->phase_ms[FT_UPDATE];
-    if (!(passes > 0)) return 0;
-    return s->phase_ms[FT_FORWARD] * fmax(s->step_ms - s->phase_ms[FT_UPDATE], passes) / passes;
 }
 
 void ft__offload_apply(const ft_workload *w, const ft_device *device, ft_step *step)
@@ -152,25 +145,20 @@ void ft__offload_apply(const ft_workload *w, const ft_device *device, ft_step *s
     const double cores_ms = b.exposed_ms;
     if (ft__offloads(w, FT_OFFLOAD_ACTIVATIONS)) activations(w, &l, step, &b);
     if (ft__offloads(w, FT_OFFLOAD_PARAMETERS)) parameters(w, &l, step, &b);
-    if (ft__offloads(w, FT_OFFLOAD_PAGED_OPTIMIZER)) pages(&l, step, &b);
-    const double reference_ms = ft__has_reference(w) ? reference_forward(step) : 0;
+    if (ft__offloads(w, FT_OFFLOAD_PAGED_OPTIMIZER)) pages(w, &l, step, &b);
     step->offload = b;
-    step->reference_ms = reference_ms;
-    const double more = b.exposed_ms + reference_ms;
-    if (!(more > 0)) return;
+    if (!(b.exposed_ms > 0)) return;
     /* Copies and cores are known worse than kernels, and nobody says which cores a process has. */
-    const double before = step->step_ms, longer = (before + more) / before;
-    step->low_ms += reference_ms * step->low_ms / before + b.exposed_ms * FT_K_OFFLOAD_LEAST;
-    step->high_ms += reference_ms * step->high_ms / before + (b.exposed_ms - cores_ms) * FT_K_OFFLOAD_MOST +
-                     cores_ms * FT_K_OFFLOAD_MOST_CORES;
-    step->step_ms += more;
+    const double before = step->step_ms, longer = (before + b.exposed_ms) / before;
+    step->low_ms += b.exposed_ms * FT_K_OFFLOAD_LEAST;
+    step->high_ms += (b.exposed_ms - cores_ms) * FT_K_OFFLOAD_MOST + cores_ms * FT_K_OFFLOAD_MOST_CORES;
+    step->step_ms += b.exposed_ms;
     step->idle_ms += b.exposed_ms;
-    step->busy_ms += reference_ms * (step->busy_ms < before ? step->busy_ms / before : 1);
     step->tokens_per_s /= longer;
     step->model_tflops /= longer;
     step->mfu /= longer;
     step->hfu /= longer;
-    for (int i = 0; i < 4; i++) step->regime[i] *= (before + reference_ms) / step->step_ms;
+    for (int i = 0; i < 4; i++) step->regime[i] *= before / step->step_ms;
     step->regime[FT_BOUND_OVERHEAD] += b.exposed_ms / step->step_ms;
     for (int i = 0; i < 4; i++)
         if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;

@@ -1,4 +1,4 @@
-/* What offloading adds to a training step: copies to and from the host, its update. And a frozen copy of the model. */
+/* What offloading adds to a training step: copies to and from the host, its update. */
 #ifndef FT_RANKS_OFFLOAD_H
 #define FT_RANKS_OFFLOAD_H
 #include "timeline/step.h"

@@ -120,7 +120,8 @@ static const char *drives(const ft_effect_case *c)
 static const char *generating(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
-    return c->w->trainer == FT_TRAINER_GRPO ? timed(c) : "\"trainer\" is not \"grpo\": nothing is generated";
+    return ft__generates(c->w->trainer) ? timed(c)
+                                        : "\"trainer\" is neither \"grpo\" nor \"ppo\": nothing is generated";
 }
 
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : ft__training(c); }

@@ -84,13 +84,13 @@ static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_e
 {
     ft_workload *w = &out->work;
     w->reference = ft__given(said, FT_KEY_ID_REFERENCE) ? ft__switch_of(said, FT_KEY_ID_REFERENCE)
-                                                        : w->trainer == FT_TRAINER_DPO;
+                                                        : w->trainer == FT_TRAINER_DPO || w->trainer == FT_TRAINER_PPO;
     if (w->trainer == FT_TRAINER_SFT) return FT_OK;
     if (out->arch->design != FT_DECODER_ONLY || !out->arch->lm_head)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "trainer", 0, 0,
                            "\"%s\" is about answers of a language model, which \"%s\" is not",
                            ft__trainer_words[w->trainer], out->arch->model_type);
-    if (w->trainer != FT_TRAINER_GRPO) {
+    if (!ft__generates(w->trainer)) {
         w->batch *= 2;
         return FT_OK;
     }

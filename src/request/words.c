@@ -97,8 +97,11 @@ const char *const ft__offload_words[FT_OFFLOAD_COUNT] = {[FT_OFFLOAD_OPTIMIZER] 
                                                          [FT_OFFLOAD_PAGED_OPTIMIZER] = "paged_optimizer",
                                                          [FT_OFFLOAD_ACTIVATIONS] = "activations",
                                                          [FT_OFFLOAD_PARAMETERS] = "parameters"};
-const char *const ft__trainer_words[FT_TRAINER_COUNT] = {
-    [FT_TRAINER_SFT] = "sft", [FT_TRAINER_DPO] = "dpo", [FT_TRAINER_ORPO] = "orpo", [FT_TRAINER_GRPO] = "grpo"};
+const char *const ft__trainer_words[FT_TRAINER_COUNT] = {[FT_TRAINER_SFT] = "sft",
+                                                         [FT_TRAINER_DPO] = "dpo",
+                                                         [FT_TRAINER_ORPO] = "orpo",
+                                                         [FT_TRAINER_GRPO] = "grpo",
+                                                         [FT_TRAINER_PPO] = "ppo"};
 const char *const ft__moment_words[4] = {"fp32", "bf16", "fp16", "fp8"};
 const double ft__moment_bytes[4] = {4, 2, 2, 1};
 const char *const ft__adapter_words[4] = {"fp32", "bf16", "fp16", "autocast"};

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ranks/offload.h"
+#include "ranks/complete.h"
 #include "search/plan.h"
 #include "search/space_constants.h"
 
@@ -237,7 +237,7 @@ ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluste
     if (status == FT_E_MEMORY && !ft__arena_full(worker->arena)) return status;
     c->fate = status == FT_OK ? FT_FATE_FORECAST : FT_FATE_REFUSED;
     if (status != FT_OK) return FT_OK;
-    ft__offload_apply(&r.work, r.device, &step);
+    ft__step_complete(&r.work, r.device, &step);
     c->step_ms = step.step_ms;
     c->low_ms = step.low_ms;
     c->high_ms = step.high_ms;

@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "study/rollout_constants.h"
+#include "timeline/energy.h"
 
 static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_request *of, ft_task task, int64_t batch,
                       int64_t seq, double quantile, ft_rollout *out, ft_error *err)
@@ -41,7 +42,7 @@ static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_reques
     r.loader.given = false;
     FT_TRY(ft__scratch_empty(s, err));
     FT_TRY(ft__request_forecast(ft, s, &r, &view, &step, &g, err));
-    *out = (ft_rollout){step.step_ms, step.low_ms, step.high_ms};
+    *out = (ft_rollout){step.step_ms, step.low_ms, step.high_ms, ft__step_joules(g, &step, r.device)};
     return FT_OK;
 }
 
@@ -62,6 +63,7 @@ ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     out->ms = waves * (portions * fill.ms + tokens * each.ms);
     out->low_ms = waves * (portions * fill.low_ms + tokens * each.low_ms);
     out->high_ms = waves * (portions * fill.high_ms + tokens * each.high_ms);
+    out->joules = waves * (portions * fill.joules + tokens * each.joules);
     return FT_OK;
 }
 
@@ -70,6 +72,7 @@ void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)
     if (!(rollout->ms > 0) || !(step->step_ms > 0)) return;
     const double before = step->step_ms, longer = (before + rollout->ms) / before;
     step->rollout_ms = rollout->ms;
+    step->rollout_joules = rollout->joules;
     step->step_ms += rollout->ms;
     step->low_ms += rollout->low_ms;
     step->high_ms += rollout->high_ms;

@@ -11,7 +11,7 @@
 #include "explain/regime.h"
 #include "memory/fits.h"
 #include "memory/kept.h"
-#include "ranks/offload.h"
+#include "ranks/complete.h"
 #include "ranks/ranks.h"
 #include "study/context.h"
 #include "study/rollout.h"
@@ -166,7 +166,7 @@ ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_mod
 {
     FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, r, view, step, g, err), err));
     if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
-    if (r->ask != FT_ASK_MEMORY) ft__offload_apply(&r->work, r->device, step);
+    if (r->ask != FT_ASK_MEMORY) ft__step_complete(&r->work, r->device, step);
     if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
     double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;
     ft__loader_apply(&r->loader, r->device, (double)r->work.batch * micros, step, &view->loading);

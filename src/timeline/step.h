@@ -73,8 +73,11 @@ typedef struct ft_step {
     int32_t kernel_count;
     ft_memory memory;
     ft_offload_cost offload;
-    double reference_ms; /* forward passes of a frozen copy of the model (ranks/offload.c) */
-    double rollout_ms;   /* generating what is trained on, before the step (study/rollout.c) */
+    int frozen_passes;     /* forward passes beside those that are trained (ranks/complete.c) */
+    double reference_ms;   /* what they take */
+    double critic_ms;      /* training PPO's value model after it */
+    double rollout_ms;     /* generating what is trained on, before the step (study/rollout.c) */
+    double rollout_joules; /* of its kernels */
 } ft_step;
 
 /* Forecasts of equal operators are made once. One per thread; survives requests on the same device. */

@@ -49,6 +49,7 @@ static void add_times(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "host_exposed_ms", s->offload.exposed_ms);
     }
     if (s->reference_ms > 0) ft__answer_figure(out, "reference_ms", s->reference_ms);
+    if (s->critic_ms > 0) ft__answer_figure(out, "critic_ms", s->critic_ms);
     if (s->rollout_ms > 0) ft__answer_figure(out, "rollout_ms", s->rollout_ms);
     ft__answer_figure(out, "launches", s->launches);
     double gpus = (double)ft__view_gpus(v);

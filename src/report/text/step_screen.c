@@ -171,7 +171,8 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
                                            "GPU waits for copies of samples"};
     double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - s->offload.exposed_ms, 0);
     if (s->reference_ms > 0)
-        ft__screen_part(out, style, "reference", s->reference_ms, s->step_ms, "a frozen copy's forward pass");
+        ft__screen_part(out, style, "reference", s->reference_ms, s->step_ms, "forward passes of models beside it");
+    if (s->critic_ms > 0) ft__screen_part(out, style, "critic", s->critic_ms, s->step_ms, "trains the value model");
     if (s->rollout_ms > 0)
         ft__screen_part(out, style, "rollout", s->rollout_ms, s->step_ms, "generates what it trains on");
     if (s->offload.exposed_ms > 0.0005 * s->step_ms)
