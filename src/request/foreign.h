@@ -1,4 +1,4 @@
-/* Other software's names for our keys: nothing is read by them, but who types one is told ours. */
+/* Other software's names for our keys and words: nothing is read by them, but who types one is told ours. */
 #ifndef FT_REQUEST_FOREIGN_H
 #define FT_REQUEST_FOREIGN_H
 #include "request/keys.h"
@@ -14,4 +14,7 @@ extern const size_t ft__foreign_count;
 
 /* The key that is meant; FT_KEY_COUNT: none. */
 ft_key_id ft__foreign_key(const char *said);
+/* Of a key's words the one that is meant, and what else is to be said ("" or beginning with a blank). NULL: none. */
+const char *ft__foreign_word(const char *key, const char *said, const char *const *candidates, size_t count,
+                             const char **beside);
 #endif

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
+#include "request/foreign.h"
 #include "request/formats.h"
 #include "request/keys.h"
 #include "request/words.h"
@@ -53,6 +54,10 @@ ft_status ft__request_word_said(const char *word, const char *where, const char 
     for (size_t i = 0, at = 0; i < count && at < sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", words[i]);
     FT_TRY(ft__stored_not_computed(word, where, key, err));
+    const char *beside = "", *theirs = ft__foreign_word(key, word, words, count, &beside);
+    if (theirs)
+        return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; here it is \"%s\"%s", key, word, theirs,
+                           beside);
     const char *nearest = ft__nearest_software(word, words, count);
     if (nearest)
         return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; did you mean \"%s\"?", key, word,
