@@ -66,8 +66,8 @@ static bool one_of(const char *word, const char *const *list)
 
 static void add_word(words *w, const char *text, size_t length)
 {
-    static const char *const dropped[] = {"nvidia", "amd",    "intel",    "tesla", "geforce",
-                                          "quadro", "radeon", "instinct", "arc",   NULL};
+    static const char *const dropped[] = {"nvidia", "amd",      "intel", "tesla", "geforce",
+                                          "radeon", "instinct", "arc",   NULL};
     char word[LONGEST_WORD + 1];
     if (w->count < 0) return;
     if (length > LONGEST_WORD || w->count == MOST_WORDS) {

@@ -72,8 +72,10 @@ static double figures_fit(const ft_record *r, const char *name, const ft_device 
     if (r->gpu_memory_bytes > 0 && d->memory_gib > 0)
         score += ft__k_recorded_memory.same -
                  ft__k_recorded_memory.off * fabs(log(r->gpu_memory_bytes / 0x1p30 / d->memory_gib));
-    bool pcie = strstr(name, "pcie") != NULL, named_pcie = strstr(d->name, "pcie") != NULL;
-    return score - (pcie != named_pcie ? FT_K_RECORDED_OTHER_BOARD : 0);
+    static const char *const boards[] = {"pcie", "nvl"}; /* drivers say so; of boards with a socket they do not */
+    for (size_t i = 0; i < sizeof boards / sizeof *boards; i++)
+        if (!strstr(name, boards[i]) != !strstr(d->name, boards[i])) score -= FT_K_RECORDED_OTHER_BOARD;
+    return score;
 }
 
 bool ft__find_recorded(const ft_record *r, ft_device *out, char note[200])

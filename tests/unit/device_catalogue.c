@@ -203,6 +203,15 @@ static void names_as_people_type_them(void **state)
         {"AMD Instinct MI300X", "mi300x"},
         {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx_pro_6000"},
         {"NVIDIA RTX 6000 Ada Generation", "rtx_6000_ada"},
+        {"Quadro RTX 6000", "quadro_rtx_6000"},
+        {"rtx 8000", "quadro_rtx_8000"},
+        {"NVIDIA A10G", "a10g"},
+        {"A800", "a800_sxm_80gb"},
+        {"NVIDIA H200 NVL", "h200_nvl"},
+        {"GeForce RTX 4070 Ti SUPER", "rtx_4070_ti_super"},
+        {"rtx 5060", "rtx_5060"},
+        {"gtx 1080", "gtx_1080"},
+        {"mi350x", "mi350x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         assert_string_equal(cases[i].name, find(cases[i].typed).name);

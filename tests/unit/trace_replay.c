@@ -65,7 +65,11 @@ static void test_gpu_names(void **state)
         const char *found;
     } cases[] = {
         {"NVIDIA H200", 132, 139.8, "h200_sxm"},
+        {"NVIDIA H200 NVL", 132, 139.8, "h200_nvl"},
         {"NVIDIA H100 80GB HBM3", 132, 79.1, "h100_sxm"},
+        {"NVIDIA H100 NVL", 132, 93.1, "h100_nvl"},
+        {"NVIDIA GeForce RTX 4070 Ti", 60, 11.7, "rtx_4070_ti"},
+        {"NVIDIA A10G", 80, 22.2, "a10g"},
         {"NVIDIA H100 PCIe", 114, 79.1, "h100_pcie"},
         {"NVIDIA A100-SXM4-40GB", 108, 39.4, "a100_sxm_40gb"},
         {"NVIDIA A100-SXM4-80GB", 108, 79.2, "a100_sxm_80gb"},
