@@ -230,10 +230,14 @@ static const char *images(const ft_effect_case *c)
     return c->a->design == FT_RESNET ? NULL : "only a ResNet's images can lie either way";
 }
 
-static const char *pictures(const ft_effect_case *c) { return c->a->tower_layers > 0 ? NULL : "the model has no eyes"; }
+static const char *pictures(const ft_effect_case *c)
+{
+    return c->a->tower_layers > 0 ? NULL : "the model takes no pictures";
+}
 
 static const char *picture_size(const ft_effect_case *c)
 {
+    if (ft__takes_pictures(c->a)) return NULL;
     if (pictures(c)) return pictures(c);
     if (c->w->images < 1) return "\"images\" is 0";
     return c->a->tower_size > 0 ? "the model's pictures have one size" : NULL;

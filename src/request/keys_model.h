@@ -122,9 +122,10 @@
       "pictures beside each sequence, of a model with a vision tower: the tower runs over them, and their tokens are " \
       "added to `seq`. In `decode` they are tokens of the cache alone")                                                \
     FLAG(IMAGE_SIZE, "image_size", TEXT, 0, 0, NO_WORDS, DEPENDS, "image-size", 0, "HxW", STEPS | INFER | LARGEST,     \
-      "their height and width in pixels [1024x1024, or the tower's own]",                                              \
+      "height and width in pixels of pictures or videos [1024x1024, or the model's own]",                              \
       "height and width of those pictures in pixels, `\"768x1024\"`; `1024x1024` when left out. Towers of one size "   \
-      "have their own")                                                                                                \
+      "have their own. Of a model of pictures and of a denoiser: what it takes, square but for a video's frames; its " \
+      "config's when left out")                                                                                        \
     FLAG(MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", STEPS | INFER | LARGEST,                                \
       "modules that predict further tokens, behind the model (Megatron's --mtp-num-layers)",                           \
       "0; so many modules behind the last layer that each predict one token more (DeepSeek-V3's form): a norm and a "  \

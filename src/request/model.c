@@ -336,7 +336,6 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     out->loader = ft__loader_settle(&said);
     out->cluster = ft__key_get(object, FT_KEY_ID_CLUSTER);
     out->host = ft__key_get(object, FT_KEY_ID_HOST);
-
     const json_t *model = ft__key_get(object, FT_KEY_ID_MODEL), *gpu = ft__key_get(object, FT_KEY_ID_GPU);
     if (!model)
         return ft__fail_at(err, FT_E_MISSING, "model", 0, 0,
@@ -344,13 +343,14 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     if (!gpu)
         return ft__fail_at(err, FT_E_MISSING, "gpu", 0, 0,
                            "\"gpu\" is missing: a name (h100_sxm), a file or a spec object");
-    FT_TRY(find_model(source, model, said.at[FT_KEY_ID_READ_AS].text, &out->arch, err));
+    FT_TRY(ft__picture_size_read(&said, &out->pictures_of, err));
+    FT_TRY(find_model(source, model, said.at[FT_KEY_ID_READ_AS].text, out->pictures_of, &out->arch, err));
     out->model = json_is_string(model) ? json_string_value(model) : out->arch->model_type;
     if (out->arch->checkpointed && out->work.task == FT_TRAIN && !ft__given(&said, FT_KEY_ID_RECOMPUTE))
         out->work.recompute = FT_RECOMPUTE_FULL;
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
-    FT_TRY(ft__pictures_settle(&said, out, err));
+    ft__pictures_settle(&said, out);
     ft__settle_loaded(&said, out);
     FT_TRY(ft__lora_settle(object, &said, out, err));
     FT_TRY(ft__step_keys_settle(object, &said, out, err));

@@ -1,6 +1,7 @@
 /* A request for a whole model: one JSON object -> the model, what is done with it, the device. */
 #ifndef FT_REQUEST_MODEL_H
 #define FT_REQUEST_MODEL_H
+#include "model/picture_size.h"
 #include "model/stack.h"
 #include "request/advice.h"
 #include "request/idle.h"
@@ -26,18 +27,20 @@ typedef struct ft_model_request {
     ft_detail detail;
     ft_loader loader;
     bool advice, techniques;
-    bool course;         /* the step over time is asked for */
-    unsigned pictures;   /* bits by ft_picture: drawings that are asked for */
-    bool closed_forms;   /* exchanges by formula, even where the cluster asks for a simulation */
-    char remark[200];    /* a warning about the request itself; "" for none */
-    char quantized[160]; /* what became of quantization_config, where it is not what is forecast; or "" */
+    bool course;                 /* the step over time is asked for */
+    ft_picture_size pictures_of; /* the size that is asked for */
+    unsigned pictures;           /* bits by ft_picture: drawings that are asked for */
+    bool closed_forms;           /* exchanges by formula, even where the cluster asks for a simulation */
+    char remark[200];            /* a warning about the request itself; "" for none */
+    char quantized[160];         /* what became of quantization_config, where it is not what is forecast; or "" */
     ft_idle_key idle[FT_KEY_COUNT];
     size_t idle_count;
 } ft_model_request;
 
-/* Where models come from is the context's affair, as with devices. `read_as` may be NULL. */
-typedef ft_status (*ft_model_source)(void *source, const json_t *model, const char *read_as, const ft_arch **out,
-                                     ft_error *err);
+/* Where models come from is the context's affair, as with devices. `read_as` may be NULL; a size of pictures that is
+ * asked for is the model's. */
+typedef ft_status (*ft_model_source)(void *source, const json_t *model, const char *read_as, ft_picture_size size,
+                                     const ft_arch **out, ft_error *err);
 
 typedef ft_status (*ft_stack_source)(void *source, const json_t *stack, const ft_stack **out, ft_error *err);
 

@@ -9,7 +9,7 @@
 enum { USUAL_EDGE = 1024, LARGEST_EDGE = 65536 };
 
 /* "768x1024", or one number for both. */
-static bool read_size(const char *text, int64_t *height, int64_t *width)
+static bool read_size(const char *text, ft_picture_size *out)
 {
     char *end;
     long first = strtol(text, &end, 10), second = first;
@@ -20,32 +20,34 @@ static bool read_size(const char *text, int64_t *height, int64_t *width)
         if (end == rest) return false;
     }
     if (*end || first < 1 || second < 1 || first > LARGEST_EDGE || second > LARGEST_EDGE) return false;
-    *height = first;
-    *width = second;
+    *out = (ft_picture_size){first, second};
     return true;
 }
 
-ft_status ft__pictures_settle(const ft_said *said, ft_model_request *out, ft_error *err)
+ft_status ft__picture_size_read(const ft_said *said, ft_picture_size *out, ft_error *err)
+{
+    const char *size = said->at[FT_KEY_ID_IMAGE_SIZE].text;
+    if (!size || read_size(size, out)) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
+                       "\"%.*s\" is not a height and width in pixels from 1 to %d, like \"768x1024\"",
+                       (int)ft__utf8_cut(size, 40), size, LARGEST_EDGE);
+}
+
+void ft__pictures_settle(const ft_said *said, ft_model_request *out)
 {
     ft_workload *w = &out->work;
     const ft_arch *a = out->arch;
-    const char *size = said->at[FT_KEY_ID_IMAGE_SIZE].text;
+    const ft_picture_size size = out->pictures_of;
     w->image_height = w->image_width = a->tower_size > 0 ? a->tower_size : USUAL_EDGE;
-    int64_t height = 0, width = 0;
-    if (size && !read_size(size, &height, &width))
-        return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
-                           "\"%.*s\" is not a height and width in pixels from 1 to %d, like \"768x1024\"",
-                           (int)ft__utf8_cut(size, 40), size, LARGEST_EDGE);
-    if (a->tower_layers < 1) return FT_OK;
-    if (size && a->tower_size < 1) {
-        w->image_height = height;
-        w->image_width = width;
+    if (a->tower_layers < 1) return;
+    if (size.height > 0 && a->tower_size < 1) {
+        w->image_height = size.height;
+        w->image_width = size.width;
     }
     w->images = ft__whole_of(said, FT_KEY_ID_IMAGES);
     if (a->tower_source) { /* words alone stand in the sequence, and there is always something to look at */
         if (w->images < 1) w->images = 1;
-        return FT_OK;
+        return;
     }
     w->seq += w->images * ft__picture_tokens(a, w->image_height, w->image_width);
-    return FT_OK;
 }

@@ -4,7 +4,9 @@
 #include "request/keys.h"
 #include "request/model.h"
 
+/* What "image_size" says; 0 by 0 where it says nothing. */
+ft_status ft__picture_size_read(const ft_said *said, ft_picture_size *out, ft_error *err);
 /* Pictures beside each sequence and their sizes; their tokens are added to the sequence. After the sizes are settled.
  * */
-ft_status ft__pictures_settle(const ft_said *said, ft_model_request *out, ft_error *err);
+void ft__pictures_settle(const ft_said *said, ft_model_request *out);
 #endif

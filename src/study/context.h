@@ -27,6 +27,7 @@ typedef struct ft_scratch {
     unsigned next;
     json_t *model[FT_REMEMBERED_MODELS]; /* the request's value of "model" */
     char read_as[FT_REMEMBERED_MODELS][40];
+    ft_picture_size size[FT_REMEMBERED_MODELS];
     ft_arch *arch[FT_REMEMBERED_MODELS]; /* each by itself: ten KiB that most requests for one kernel never touch */
     unsigned next_model;
     json_t *host_spec[FT_REMEMBERED_HOSTS]; /* the request's value of "host", but for names */

@@ -22,7 +22,8 @@ static const size_t largest_graph = (size_t)512 << 20;
 
 /* -- models ------------------------------------------------------------------------------------ */
 
-static ft_status find_model(void *source, const json_t *model, const char *read_as, const ft_arch **out, ft_error *err)
+static ft_status find_model(void *source, const json_t *model, const char *read_as, ft_picture_size size,
+                            const ft_arch **out, ft_error *err)
 {
     ft_scratch *s = ((ft_finder *)source)->scratch;
     const char *name = json_string_value(model), *as = read_as ? read_as : "";
@@ -32,7 +33,8 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
         return ft__fail_at(err, FT_E_NAME, "read_as", 0, 0, "\"read_as\" names no model_type: \"%.60s\"", as);
     json_t *key = (json_t *)(uintptr_t)model; /* Jansson counts references inside the value */
     for (int i = 0; i < FT_REMEMBERED_MODELS; i++)
-        if (s->model[i] && !strcmp(s->read_as[i], as) && json_equal(s->model[i], key)) {
+        if (s->model[i] && !strcmp(s->read_as[i], as) && s->size[i].height == size.height &&
+            s->size[i].width == size.width && json_equal(s->model[i], key)) {
             *out = s->arch[i];
             return FT_OK;
         }
@@ -46,8 +48,10 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
         if (err && !err->where[0]) strcpy(err->where, "model");
         return status;
     }
+    FT_TRY(ft__picture_resize(s->arch[slot], size, err));
     ft__recall_keep(s->model, slot, model, &s->next_model);
     strcpy(s->read_as[slot], as);
+    s->size[slot] = size;
     *out = s->arch[slot];
     return FT_OK;
 }
