@@ -9,25 +9,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from library_frame import Made, Makes, Picked, Row, hugging_face_case, timm_case
 from torch import Tensor, nn
 
-Made = Callable[..., Tensor]
-CASES: dict[str, Callable[[Made, Made], tuple[nn.Module, tuple[Any, ...]]]] = {}
-
-
-class Picked(nn.Module):
-    """A library's model whose result is one tensor, given named inputs in this order."""
-
-    def __init__(self, model: nn.Module, names: tuple[str, ...] = (), key: str | int | None = None) -> None:
-        super().__init__()
-        self.model, self.names, self.key = model, names, key
-
-    def forward(self, *inputs: Tensor) -> Tensor:
-        given = dict(zip(self.names, inputs, strict=True)) if self.names else {}
-        out = self.model(**given) if given else self.model(*inputs)
-        if self.key is None and getattr(out, "loss", None) is not None:
-            return out.loss  # type: ignore[no-any-return]
-        return out if isinstance(out, Tensor) else out[0 if self.key is None else self.key]  # type: ignore[no-any-return]
+CASES: dict[str, Makes] = {}
 
 
 def case(name: str) -> Callable[[Any], Any]:
@@ -59,19 +44,7 @@ _TIMM = (
 )
 
 
-def _timm(name: str, batch: int, side: int, last: bool) -> None:
-    @case(f"timm {name} b{batch}")
-    def make(made: Made, tokens: Made) -> Any:
-        import timm
-
-        model, x = timm.create_model(name), made(batch, 3, side, side)
-        if last:
-            model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-        return model, (x,)
-
-
-for _each in _TIMM:
-    _timm(*_each)
+CASES |= dict(timm_case(*each) for each in _TIMM)
 
 
 # -- torchvision, diffusers ----------------------------------------------------------------------------
@@ -134,7 +107,7 @@ _WHISPER = {"d_model": 768, "encoder_layers": 12, "encoder_attention_heads": 12,
 _WHISPER |= {"decoder_layers": 12, "decoder_attention_heads": 12, "decoder_ffn_dim": 3072}
 _BAMBA = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 6, "num_attention_heads": 16}
 _BAMBA |= {"num_key_value_heads": 8, "attn_layer_indices": [3], "mamba_n_heads": 64, "mamba_d_head": 64, "vocab_size": 32000}
-_HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
+_HUGGING_FACE: tuple[Row, ...] = (
     ("hubert base b8 10s", "Hubert", "Model", {"mask_time_prob": 0.0, "layerdrop": 0.0}, {"input_values": (8, 160000)}),
     ("whisper small b8", "Whisper", "ForConditionalGeneration", _WHISPER, {"input_features": (8, 80, 3000), "labels": (8, 128)}),
     ("convbert base b16 256", "ConvBert", "Model", {}, {"input_ids": (16, 256)}),
@@ -145,19 +118,7 @@ _HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, .
 )
 
 
-def _hugging_face(name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> None:
-    @case(f"transformers {name}")
-    def make(made: Made, tokens: Made) -> Any:
-        import transformers
-
-        model = getattr(transformers, family + head)(getattr(transformers, f"{family}Config")(**config))
-        whole = ("input_ids", "labels")
-        inputs = tuple(tokens(*shape, below=30000) if key in whole else made(*shape) for key, shape in shapes.items())
-        return Picked(model, tuple(shapes)), inputs
-
-
-for _all in _HUGGING_FACE:
-    _hugging_face(*_all)
+CASES |= dict(hugging_face_case(*each) for each in _HUGGING_FACE)
 
 
 # -- plain torch.nn ------------------------------------------------------------------------------------

@@ -5,15 +5,12 @@ Ordered so that a measurement that runs out of time has some of every library.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from library_cases import Made, Picked
+from library_frame import Decodes, Made, Picked, Row, adapted, hugging_face_case, in_turn, timm_case, torchvision_case
 from torch import Tensor, nn
-
-CASES: dict[str, Callable[[Made, Made], tuple[nn.Module, tuple[Any, ...]]]] = {}
 
 # name, pictures, their side, channels last
 _TIMM = (
@@ -32,7 +29,7 @@ _FALCON = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 
 _FALCON |= {"vocab_size": 50304, "mamba_d_ssm": 4096, "mamba_n_heads": 64, "mamba_d_head": 64}
 _BASE = {"hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072}
 _LONG = {"attention_window": [256] * 12, "max_position_embeddings": 1026}
-_HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
+_HUGGING_FACE: tuple[Row, ...] = (
     ("timesformer base b4", "Timesformer", "Model", {}, {"pixel_values": (4, 8, 3, 224, 224)}),
     ("wavlm base b8 5s", "WavLM", "Model", {"mask_time_prob": 0.0, "layerdrop": 0.0}, {"input_values": (8, 80000)}),
     ("albert base b32 256", "Albert", "Model", _BASE, {"input_ids": (32, 256)}),
@@ -45,46 +42,10 @@ _HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, .
 )
 
 
-def _timm(name: str, batch: int, side: int, last: bool) -> tuple[str, Any]:
-    def make(made: Made, tokens: Made) -> Any:
-        import timm
-
-        model, x = timm.create_model(name), made(batch, 3, side, side)
-        if last:
-            model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-        return model, (x,)
-
-    return f"timm {name} b{batch}", make
-
-
-def _hugging_face(name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> tuple[str, Any]:
-    def make(made: Made, tokens: Made) -> Any:
-        import transformers
-
-        model = getattr(transformers, family + head)(getattr(transformers, f"{family}Config")(**config))
-        whole = ("input_ids", "labels")
-        inputs = tuple(tokens(*shape, below=30000) if key in whole else made(*shape) for key, shape in shapes.items())
-        return Picked(model, tuple(shapes)), inputs
-
-    return f"transformers {name}", make
-
-
 def clips(made: Made, tokens: Made) -> Any:
     import torchvision
 
     return torchvision.models.video.r2plus1d_18(weights=None), (made(8, 3, 16, 112, 112),)
-
-
-def small(made: Made, tokens: Made) -> Any:
-    import torchvision
-
-    return torchvision.models.mobilenet_v2(weights=None), (made(128, 3, 224, 224),)
-
-
-def windows(made: Made, tokens: Made) -> Any:
-    import torchvision
-
-    return torchvision.models.maxvit_t(weights=None), (made(32, 3, 224, 224),)
 
 
 def video(made: Made, tokens: Made) -> Any:
@@ -102,19 +63,10 @@ def motion(made: Made, tokens: Made) -> Any:
     return Picked(model, named), (made(1, 4, 16, 32, 32), tokens(1, below=1000), made(16, 77, 768))
 
 
-class _Decodes(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.model.decode(x).sample  # type: ignore[no-any-return, operator]
-
-
 def deep(made: Made, tokens: Made) -> Any:
     from diffusers import AutoencoderDC
 
-    return _Decodes(AutoencoderDC(decoder_block_out_channels=(64, 128, 256, 256, 512, 512))), (made(4, 32, 8, 8),)
+    return Decodes(AutoencoderDC(decoder_block_out_channels=(64, 128, 256, 256, 512, 512))), (made(4, 32, 8, 8),)
 
 
 def quantised(made: Made, tokens: Made) -> Any:
@@ -148,22 +100,6 @@ def sees(made: Made, tokens: Made) -> Any:
             return self.model.lm_head(self.model.model.language_model(inputs_embeds=told)[0])  # type: ignore[no-any-return]
 
     return Sees(), (made(2, 3, 336, 336), tokens(2, 448, below=50000))
-
-
-def _llama() -> nn.Module:
-    import transformers
-
-    return transformers.LlamaForCausalLM(transformers.LlamaConfig(**_LLAMA))
-
-
-def _adapted(adapter: Callable[[], Any]) -> Any:
-    def make(made: Made, tokens: Made) -> Any:
-        from peft import get_peft_model
-
-        model = get_peft_model(_llama(), adapter())
-        return Picked(model, ("input_ids", "labels")), (tokens(2, 1024, below=50000), tokens(2, 1024, below=50000))
-
-    return make
 
 
 def _dora() -> Any:
@@ -281,16 +217,27 @@ def routed(made: Made, tokens: Made) -> Any:
     return Net(), (made(8, 512, 512),)
 
 
-_EACH = [[_timm(*each) for each in _TIMM], [_hugging_face(*each) for each in _HUGGING_FACE]]
-_EACH += [[("torchvision r2plus1d_18 b8 16x112", clips), ("torchvision maxvit_t b32", windows)]]
-_EACH[-1] += [("torchvision mobilenet_v2 b128", small)]
-_EACH += [[("diffusers cogvideox 4 layers b1", video), ("diffusers vq model b4 256", quantised)]]
-_EACH[-1] += [("diffusers unet motion b1 16x32", motion), ("diffusers autoencoder dc decode b4 8", deep)]
-_EACH += [[("peft dora llama 4 layers b2 1024", _adapted(_dora))]]
-_EACH[-1] += [("peft lora dropout and head llama 4 layers b2 1024", _adapted(_dropped))]
-_EACH[-1] += [("peft ia3 llama 4 layers b2 1024", _adapted(_scaled)), ("peft loha llama 4 layers b2 1024", _adapted(_hadamard))]
-_EACH += [[("torch.nn decoder with memory b32 256", decodes), ("torch.nn separable speech b16 1600", separable)]]
-_EACH[-1] += [("torch.nn restoration b8 128", residual), ("torch.nn experts by einsum b8 512", routed)]
-_EACH += [[("transformers llava 8+4 layers b2", sees)]]
-for _rank in range(max(map(len, _EACH))):
-    CASES |= {each[_rank][0]: each[_rank][1] for each in _EACH if _rank < len(each)}
+CASES = in_turn(
+    (timm_case(*each) for each in _TIMM),
+    (hugging_face_case(*each) for each in _HUGGING_FACE),
+    (("torchvision r2plus1d_18 b8 16x112", clips), torchvision_case("maxvit_t", 32, 224), torchvision_case("mobilenet_v2", 128, 224)),
+    (
+        ("diffusers cogvideox 4 layers b1", video),
+        ("diffusers vq model b4 256", quantised),
+        ("diffusers unet motion b1 16x32", motion),
+        ("diffusers autoencoder dc decode b4 8", deep),
+    ),
+    (
+        ("peft dora llama 4 layers b2 1024", adapted("Llama", _LLAMA, _dora)),
+        ("peft lora dropout and head llama 4 layers b2 1024", adapted("Llama", _LLAMA, _dropped)),
+        ("peft ia3 llama 4 layers b2 1024", adapted("Llama", _LLAMA, _scaled)),
+        ("peft loha llama 4 layers b2 1024", adapted("Llama", _LLAMA, _hadamard)),
+    ),
+    (
+        ("torch.nn decoder with memory b32 256", decodes),
+        ("torch.nn separable speech b16 1600", separable),
+        ("torch.nn restoration b8 128", residual),
+        ("torch.nn experts by einsum b8 512", routed),
+    ),
+    (("transformers llava 8+4 layers b2", sees),),
+)

@@ -5,15 +5,12 @@ that a measurement that runs out of time has some of every library.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from library_cases import Made, Picked
+from library_frame import Made, Picked, Row, hugging_face_case, in_turn, timm_case
 from torch import Tensor, nn
-
-CASES: dict[str, Callable[[Made, Made], tuple[nn.Module, tuple[Any, ...]]]] = {}
 
 # name, pictures, their side, channels last
 _TIMM = (
@@ -26,37 +23,13 @@ _TIMM = (
 )
 _STABLE = {"hidden_size": 2048, "num_hidden_layers": 4, "num_attention_heads": 32, "num_key_value_heads": 8}
 _STABLE |= {"intermediate_size": 5632, "vocab_size": 50304}
-_HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
+_HUGGING_FACE: tuple[Row, ...] = (
     ("xlnet base b8 512", "XLNet", "Model", {"d_model": 768, "n_layer": 12, "n_head": 12, "d_inner": 3072}, {"input_ids": (8, 512)}),
     ("data2vec audio b8 10s", "Data2VecAudio", "Model", {"mask_time_prob": 0.0, "layerdrop": 0.0}, {"input_values": (8, 160000)}),
     ("stablelm 4 layers b2 2048", "StableLm", "ForCausalLM", _STABLE, {"input_ids": (2, 2048), "labels": (2, 2048)}),
     ("dpt large b4 384", "DPT", "ForDepthEstimation", {}, {"pixel_values": (4, 3, 384, 384)}),
     ("mobilebert b32 256", "MobileBert", "Model", {}, {"input_ids": (32, 256)}),
 )
-
-
-def _timm(name: str, batch: int, side: int, last: bool) -> tuple[str, Any]:
-    def make(made: Made, tokens: Made) -> Any:
-        import timm
-
-        model, x = timm.create_model(name), made(batch, 3, side, side)
-        if last:
-            model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-        return model, (x,)
-
-    return f"timm {name} b{batch}", make
-
-
-def _hugging_face(name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> tuple[str, Any]:
-    def make(made: Made, tokens: Made) -> Any:
-        import transformers
-
-        model = getattr(transformers, family + head)(getattr(transformers, f"{family}Config")(**config))
-        whole = ("input_ids", "labels")
-        inputs = tuple(tokens(*shape, below=30000) if key in whole else made(*shape) for key, shape in shapes.items())
-        return Picked(model, tuple(shapes)), inputs
-
-    return f"transformers {name}", make
 
 
 def googlenet(made: Made, tokens: Made) -> Any:
@@ -138,9 +111,10 @@ def signals(made: Made, tokens: Made) -> Any:
     return Net(), (made(16, 2, 32768),)
 
 
-_EACH = [[_timm(*each) for each in _TIMM], [_hugging_face(*each) for each in _HUGGING_FACE]]
-_EACH += [[("torchvision googlenet b128", googlenet), ("torchvision swin3d_t b4 16x224", clips)]]
-_EACH += [[("diffusers sana 6 layers b4 32", sana)]]
-_EACH += [[("torch.nn captions b64", captions), ("torch.nn unet of signals b16 32768", signals)]]
-for _rank in range(max(map(len, _EACH))):
-    CASES |= {each[_rank][0]: each[_rank][1] for each in _EACH if _rank < len(each)}
+CASES = in_turn(
+    (timm_case(*each) for each in _TIMM),
+    (hugging_face_case(*each) for each in _HUGGING_FACE),
+    (("torchvision googlenet b128", googlenet), ("torchvision swin3d_t b4 16x224", clips)),
+    (("diffusers sana 6 layers b4 32", sana),),
+    (("torch.nn captions b64", captions), ("torch.nn unet of signals b16 32768", signals)),
+)

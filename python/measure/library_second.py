@@ -10,10 +10,10 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from library_cases import Made, Picked
+from library_frame import Made, Makes, Picked, Row, hugging_face_case, timm_case
 from torch import Tensor, nn
 
-CASES: dict[str, Callable[[Made, Made], tuple[nn.Module, tuple[Any, ...]]]] = {}
+CASES: dict[str, Makes] = {}
 _LATER: list[tuple[int, str, Any]] = []  # rank, name, how it is made: put in order at the end
 
 
@@ -41,19 +41,8 @@ _TIMM = (
 )
 
 
-def _timm(name: str, batch: int, side: int, last: bool) -> None:
-    @case(f"timm {name} b{batch}")
-    def make(made: Made, tokens: Made) -> Any:
-        import timm
-
-        model, x = timm.create_model(name), made(batch, 3, side, side)
-        if last:
-            model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-        return model, (x,)
-
-
 for _each in _TIMM:
-    _timm(*_each)
+    case(timm_case(*_each)[0])(timm_case(*_each)[1])
 
 
 # -- torchvision ---------------------------------------------------------------------------------------
@@ -129,7 +118,7 @@ def tiny(made: Made, tokens: Made) -> Any:
 
 _GEMMA = {"hidden_size": 2304, "num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256}
 _GEMMA |= {"intermediate_size": 9216, "vocab_size": 100000}
-_HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
+_HUGGING_FACE: tuple[Row, ...] = (
     ("roformer base b16 512", "RoFormer", "Model", {}, {"input_ids": (16, 512)}),
     ("ast b8", "AST", "Model", {}, {"input_values": (8, 1024, 128)}),
     ("nystromformer base b16 512", "Nystromformer", "Model", {"max_position_embeddings": 512}, {"input_ids": (16, 512)}),
@@ -142,20 +131,8 @@ _HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, .
 )
 
 
-def _hugging_face(name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> None:
-    @case(f"transformers {name}")
-    def make(made: Made, tokens: Made) -> Any:
-        import transformers
-
-        kind = f"{family}{'Text' if family == 'Gemma3' else ''}Config"
-        model = getattr(transformers, family + head)(getattr(transformers, kind)(**config))
-        whole = ("input_ids", "labels")
-        inputs = tuple(tokens(*shape, below=30000) if key in whole else made(*shape) for key, shape in shapes.items())
-        return Picked(model, tuple(shapes)), inputs
-
-
 for _all in _HUGGING_FACE:
-    _hugging_face(*_all)
+    case(hugging_face_case(*_all)[0])(hugging_face_case(*_all)[1])
 
 
 # -- as users write them -------------------------------------------------------------------------------

@@ -5,16 +5,12 @@ peft 0.21, transformers 5.17. Ordered so that a measurement that runs out of tim
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from library_cases import Made, Picked
+from library_frame import Decodes, Made, Picked, Row, adapted, hugging_face_case, in_turn, timm_case, torchvision_case
 from torch import Tensor, nn
-
-Makes = Callable[[Made, Made], tuple[nn.Module, tuple[Any, ...]]]
-CASES: dict[str, Makes] = {}
 
 # name, pictures, their side, channels last
 _TIMM = (
@@ -34,7 +30,9 @@ _TIMM = (
     ("rdnet_tiny", 64, 224, True),
 )
 # name, pictures, their side
-_TORCHVISION = (("vit_b_16", 64, 224), ("squeezenet1_1", 128, 224), ("alexnet", 256, 224), ("inception_v3", 32, 299))
+_TORCHVISION = (("vit_b_16", 64, 224), ("squeezenet1_1", 128, 224), ("alexnet", 256, 224))
+_QWEN = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4, "num_attention_heads": 32}
+_QWEN |= {"num_key_value_heads": 8, "vocab_size": 50304}
 _WORDS = {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 6, "intermediate_size": 3072}
 _NEO = {"hidden_size": 1024, "num_layers": 6, "num_heads": 16, "vocab_size": 50304}
 _NEO |= {"attention_types": [[["global", "local"], 3]]}
@@ -50,7 +48,7 @@ _SOUND = {"mask_time_prob": 0.0, "layerdrop": 0.0}
 _TALK = {"input_ids": (8, 256), "labels": (8, 256)}
 _SHORT, _FOUR, _WIDE = {"max_position_embeddings": 512}, {"num_hidden_layers": 4}, {"embedding_size": 768}
 _PROPHET = {"num_encoder_layers": 4, "num_decoder_layers": 4}
-_HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
+_HUGGING_FACE: tuple[Row, ...] = (
     ("nystromformer 6 layers b8 512", "Nystromformer", "Model", _WORDS | _SHORT, {"input_ids": (8, 512)}),
     ("ast base b16", "AST", "Model", {"num_hidden_layers": 6}, {"input_values": (16, 1024, 128)}),
     ("sew tiny b8 10s", "SEW", "Model", {"num_hidden_layers": 6, **_SOUND}, {"input_values": (8, 160000)}),
@@ -67,42 +65,6 @@ _HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, .
     ("patchtsmixer b64 512", "PatchTSMixer", "ForPrediction", {**_SERIES, **_MIXES}, {"past_values": (64, 512, 21)}),
     ("prophetnet 4 layers b8 256", "ProphetNet", "ForConditionalGeneration", _PROPHET, _TALK),
 )
-
-
-def _timm(name: str, batch: int, side: int, last: bool) -> tuple[str, Makes]:
-    def make(made: Made, tokens: Made) -> Any:
-        import timm
-
-        model, x = timm.create_model(name), made(batch, 3, side, side)
-        if last:
-            model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-        return model, (x,)
-
-    return f"timm {name} b{batch}", make
-
-
-def _torchvision(name: str, batch: int, side: int) -> tuple[str, Makes]:
-    def make(made: Made, tokens: Made) -> Any:
-        import torchvision
-
-        more = {"aux_logits": False, "init_weights": False} if name == "inception_v3" else {}
-        return getattr(torchvision.models, name)(weights=None, **more), (made(batch, 3, side, side),)
-
-    return f"torchvision {name} b{batch}", make
-
-
-def _hugging_face(
-    name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]
-) -> tuple[str, Makes]:
-    def make(made: Made, tokens: Made) -> Any:
-        import transformers
-
-        model = getattr(transformers, family + head)(getattr(transformers, f"{family}Config")(**config))
-        words = ("input_ids", "labels")
-        inputs = tuple(tokens(*s, below=30000) if key in words else made(*s) for key, s in shapes.items())
-        return Picked(model, tuple(shapes)), inputs
-
-    return f"transformers {name}", make
 
 
 def video(made: Made, tokens: Made) -> Any:
@@ -167,29 +129,7 @@ def sound(made: Made, tokens: Made) -> Any:
 
     sizes = {"channel_multiples": [1, 2, 4, 8], "downsampling_ratios": [2, 4, 4, 8]}
     model = AutoencoderOobleck(encoder_hidden_size=64, decoder_channels=64, **sizes)
-    return _Decodes(model), (made(4, 64, 128),)
-
-
-class _Decodes(nn.Module):
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.model.decode(x).sample  # type: ignore[no-any-return, operator]
-
-
-def _adapted(adapter: Callable[[], Any]) -> Makes:
-    def make(made: Made, tokens: Made) -> Any:
-        import transformers
-        from peft import get_peft_model
-
-        sizes = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4, "num_attention_heads": 32}
-        config = transformers.Qwen2Config(**sizes, num_key_value_heads=8, vocab_size=50304)
-        model = get_peft_model(transformers.Qwen2ForCausalLM(config), adapter())
-        return Picked(model, ("input_ids", "labels")), (tokens(2, 1024, below=50000), tokens(2, 1024, below=50000))
-
-    return make
+    return Decodes(model), (made(4, 64, 128),)
 
 
 def _shared() -> Any:
@@ -312,20 +252,34 @@ def attends(made: Made, tokens: Made) -> Any:
     return Net(), (made(16, 384, 512),)
 
 
-_EACH: list[list[tuple[str, Makes]]] = [[_timm(*each) for each in _TIMM]]
-_EACH += [[_hugging_face(*each) for each in _HUGGING_FACE]]
-_EACH += [[_torchvision(*each) for each in _TORCHVISION]]
-_EACH[-1] += [("torchvision s3d b8 16x224", video), ("torchvision resnet50 pyramid b4 512", pyramid)]
-_EACH += [[("diffusers dit 8 layers b16 32", dit), ("diffusers unet 2d b8 64", plain)]]
-_EACH[-1] += [("diffusers t2i adapter b8 512", adapter)]
-_EACH[-1] += [("diffusers prior 6 layers b16", prior), ("diffusers latte 4 layers b1 8x32", latte)]
-_EACH[-1] += [("diffusers oobleck decode b4 128", sound)]
-_EACH += [[("peft vera qwen2 4 layers b2 1024", _adapted(_shared))]]
-_EACH[-1] += [("peft lokr qwen2 4 layers b2 1024", _adapted(_kronecker))]
-_EACH[-1] += [("peft adalora qwen2 4 layers b2 1024", _adapted(_adaptive))]
-_EACH[-1] += [("peft rslora biases qwen2 4 layers b2 1024", _adapted(_everywhere))]
-_EACH += [[("torch.nn graph of messages 20000 100000", graph)]]
-_EACH[-1] += [("torch.nn generator and judge b128", draws), ("torch.nn rays b4096 64", rays)]
-_EACH[-1] += [("torch.nn tagger b64 64", tags), ("torch.nn attention weights b16 384", attends)]
-for _rank in range(max(map(len, _EACH))):
-    CASES |= {each[_rank][0]: each[_rank][1] for each in _EACH if _rank < len(each)}
+CASES = in_turn(
+    (timm_case(*each) for each in _TIMM),
+    (hugging_face_case(*each) for each in _HUGGING_FACE),
+    (
+        *(torchvision_case(*each) for each in _TORCHVISION),
+        torchvision_case("inception_v3", 32, 299, aux_logits=False, init_weights=False),
+        ("torchvision s3d b8 16x224", video),
+        ("torchvision resnet50 pyramid b4 512", pyramid),
+    ),
+    (
+        ("diffusers dit 8 layers b16 32", dit),
+        ("diffusers unet 2d b8 64", plain),
+        ("diffusers t2i adapter b8 512", adapter),
+        ("diffusers prior 6 layers b16", prior),
+        ("diffusers latte 4 layers b1 8x32", latte),
+        ("diffusers oobleck decode b4 128", sound),
+    ),
+    (
+        ("peft vera qwen2 4 layers b2 1024", adapted("Qwen2", _QWEN, _shared)),
+        ("peft lokr qwen2 4 layers b2 1024", adapted("Qwen2", _QWEN, _kronecker)),
+        ("peft adalora qwen2 4 layers b2 1024", adapted("Qwen2", _QWEN, _adaptive)),
+        ("peft rslora biases qwen2 4 layers b2 1024", adapted("Qwen2", _QWEN, _everywhere)),
+    ),
+    (
+        ("torch.nn graph of messages 20000 100000", graph),
+        ("torch.nn generator and judge b128", draws),
+        ("torch.nn rays b4096 64", rays),
+        ("torch.nn tagger b64 64", tags),
+        ("torch.nn attention weights b16 384", attends),
+    ),
+)

@@ -4,15 +4,14 @@ modules.py (`modules.py forecast OUT GPU "" library_third`). timm 1.0.30, diffus
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 import torch.nn.functional as F
-from library_cases import Made, Picked
+from library_frame import Made, Makes, Picked, Row, hugging_face_case, timm_case
 from torch import Tensor, nn
 
-CASES: dict[str, Callable[[Made, Made], tuple[nn.Module, tuple[Any, ...]]]] = {}
+CASES: dict[str, Makes] = {}
 
 # name, pictures, their side, channels last
 _TIMM = (
@@ -27,7 +26,7 @@ _TIMM = (
 _QWEN = {"hidden_size": 1024, "num_hidden_layers": 4, "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 64}
 _QWEN |= {"moe_intermediate_size": 512, "num_experts": 32, "num_experts_per_tok": 4, "vocab_size": 50000}
 _PAIR = {"input_ids": (4, 1024), "labels": (4, 1024)}
-_HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, ...]]], ...] = (
+_HUGGING_FACE: tuple[Row, ...] = (
     ("distilbert b32 256", "DistilBert", "Model", {}, {"input_ids": (32, 256)}),
     ("opt 6 layers b4 1024", "OPT", "ForCausalLM", {"num_hidden_layers": 6, "hidden_size": 1024, "ffn_dim": 4096,
      "num_attention_heads": 16, "word_embed_proj_dim": 1024}, _PAIR),
@@ -36,30 +35,6 @@ _HUGGING_FACE: tuple[tuple[str, str, str, dict[str, Any], dict[str, tuple[int, .
     ("blenderbot small b16 256", "BlenderbotSmall", "ForConditionalGeneration", {},
      {"input_ids": (16, 256), "labels": (16, 256)}),
 )
-
-
-def _timm(name: str, batch: int, side: int, last: bool) -> None:
-    def make(made: Made, tokens: Made) -> Any:
-        import timm
-
-        model, x = timm.create_model(name), made(batch, 3, side, side)
-        if last:
-            model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
-        return model, (x,)
-
-    CASES[f"timm {name} b{batch}"] = make
-
-
-def _hugging_face(name: str, family: str, head: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]]) -> None:
-    def make(made: Made, tokens: Made) -> Any:
-        import transformers
-
-        model = getattr(transformers, family + head)(getattr(transformers, f"{family}Config")(**config))
-        whole = ("input_ids", "labels")
-        inputs = tuple(tokens(*shape, below=30000) if key in whole else made(*shape) for key, shape in shapes.items())
-        return Picked(model, tuple(shapes)), inputs
-
-    CASES[f"transformers {name}"] = make
 
 
 def auraflow(made: Made, tokens: Made) -> Any:
@@ -113,9 +88,7 @@ def tabular(made: Made, tokens: Made) -> Any:
     return Net(), (made(16384, 256),)
 
 
-for _each in _TIMM:
-    _timm(*_each)
-for _all in _HUGGING_FACE:
-    _hugging_face(*_all)
+CASES |= dict(timm_case(*each) for each in _TIMM)
+CASES |= dict(hugging_face_case(*each) for each in _HUGGING_FACE)
 CASES |= {"diffusers auraflow 8 layers b2 64": auraflow, "torch.nn pictures to pictures b16 128": pictures_to_pictures}
 CASES["torch.nn tabular b16384"] = tabular
