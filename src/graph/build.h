@@ -168,6 +168,8 @@ void ft__rotate_split(ft_build *b, ft_at at, ft_ref kv, ft_ref shared, int64_t v
 ft_ref ft__pick(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, bool by_rows);
 /* Elements of `from` (FT_NONE: a number for `count` places) go to places in x: over what was there, or added to it. */
 ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, bool adds, bool in_place);
+/* Of what was scattered last: `from` goes into a slice, no indices say where (x[...] = from). */
+void ft__by_slice(ft_build *b, ft_ref from);
 /* The best k of each row, or all of them in order (k = cols): values, and *indices where not NULL. */
 ft_ref ft__topk(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices);
 /* A constant, a range, random numbers: nothing is read. */

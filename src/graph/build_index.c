@@ -60,6 +60,14 @@ ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, b
     return out;
 }
 
+void ft__by_slice(ft_build *b, ft_ref from)
+{
+    if (b->status != FT_OK || from == FT_NONE) return;
+    ft_op *op = &b->g->nodes[b->g->node_count - 1].op;
+    op->name = "copy";
+    op->u.elementwise.bytes = 2 * ft__tensor_bytes(ft__tensor_of(b, from));
+}
+
 /* A block per row selects by digits and a second kernel sorts what it found. Whole rows are sorted by a radix sort,
  * four passes over values and indices. */
 ft_ref ft__topk(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, int64_t k, ft_ref *indices)

@@ -1,4 +1,6 @@
 /* gradient_index.c: gradients of elements that were picked by index or scattered. */
+#include <string.h>
+
 #include "graph/gradient_rules.h"
 
 #define T(ref) (&t->b.g->tensors[ref])
@@ -32,11 +34,43 @@ void ft__backward_pick(ft_tape *t, const ft_node *n, ft_ref g)
     ft__tape_give(t, n->in[0], out);
 }
 
+/* x[...] = from (autograd's CopySlices, torch/csrc/autograd/functions/tensor.cpp): the whole gradient is copied, the
+ * slice's part of it once more, which is what `from` gets; zeros take its place where x has a gradient of its own. */
+static void written_slice(ft_tape *t, const ft_node *n, ft_ref g)
+{
+    ft_ref x = n->in[0], from = n->in[1];
+    const int64_t rows = T(from)->rows, cols = T(from)->cols;
+    ft_ref all = ft__copy(&t->b, n->at, g, T(x)->rows, T(x)->cols);
+    if (all == FT_NONE) return;
+    ft_ref part = ft__view(&t->b, all, rows, cols, true);
+    if (part == FT_NONE) return;
+    T(part)->gaps = true;
+    part = ft__copy(&t->b, n->at, part, rows, cols);
+    if (part == FT_NONE) return;
+    t->b.g->nodes[t->b.g->node_count - 1].op.u.elementwise.pattern = FT_PATTERN_STRIDED;
+    if (ft__needs_grad(t, from)) ft__tape_give(t, from, part);
+    if (!ft__needs_grad(t, x)) return;
+    ft_ref zeros = ft__zeros(t, n->at, from);
+    if (zeros == FT_NONE) return;
+    ft_node clear = ft__node_of(FT_DO_COPY, n->at);
+    ft__node_in(&clear, all);
+    ft__node_in(&clear, zeros);
+    clear.op = n->op;
+    clear.in_place = true;
+    ft_ref out = ft__node_view(&t->b, &clear, all, T(all)->rows, T(all)->cols, false);
+    ft__emit(&t->b, &clear);
+    ft__tape_give(t, x, out);
+}
+
 /* What was scattered gets its places of the gradient. What it was written over gets the gradient with those places
  * zeroed, what it was added to the gradient itself. */
 void ft__backward_scatter(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], from = n->in_count > 1 ? n->in[1] : FT_NONE;
+    if (from != FT_NONE && !strcmp(n->op.name, "copy")) {
+        written_slice(t, n, g);
+        return;
+    }
     if (ft__needs_grad(t, from)) {
         ft_node pick = ft__node_of(FT_DO_COPY, n->at);
         ft__node_in(&pick, g);

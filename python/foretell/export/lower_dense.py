@@ -193,6 +193,8 @@ def _outer(low: Lowering, call: Call) -> None:
 
 def _attention(low: Lowering, q: Value, k: Value, v: Value, out: Value, extra: list[Value], keys: dict[str, Any]) -> None:
     keys = {name: value for name, value in keys.items() if value not in (False, 0, 0.0, None)}
+    if extra and extra[0].dtype.is_floating_point and extra[0] not in low.restrided and _fused_takes(extra[0]):
+        keys["mask_in_order"] = True
     low.emit("attention", [q, k, v, *extra], out, keys)
 
 

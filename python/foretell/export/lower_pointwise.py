@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from .lower_views import cast
-from .nodes import Lowering
+from .nodes import Lowering, Node
 from .registry import rule
 from .values import Call, Value
 
@@ -264,20 +264,26 @@ def _prelu(low: Lowering, call: Call) -> None:
     pointwise(low, "mul", [x, slope], call.out)
 
 
+_VIEWS = ("slice", "view", "expand", "transpose")
+
+
 @rule("copy_")
 def _copy_into(low: Lowering, call: Call) -> None:
-    """x[...] = y: elements of y over part of what x sees, or all of it."""
+    """x[...] = y: elements of y over part of what x sees, or all of it. What is written is the tensor that the views are of
+    (autograd's CopySlices), and all views on the way to it see it from then on."""
     target, source = low.now(call.args[0]), low.now(call.args[1])
-    maker = next((n for n in reversed(low.nodes) if target in n.outs), None)
-    if maker is not None and maker.op in ("slice", "view", "expand") and maker.ins:
-        base = low.now(maker.ins[0])
+    way = _way_to(low, target)
+    if way:
+        base = low.now(way[-1].ins[0])
         made = low.value(base.shape, base.dtype, base.stride)
-        low.emit("scatter", [base, source], made, {"in_place": True})
+        low.emit("scatter", [base, source], made, {"in_place": True, "part": True})
         low.alias(base, made)
-        if maker.op == "slice":
-            low.alias(call.out, source) if source.shape == call.out.shape else low.view(made, call.out)
-        else:
-            low.view(made, call.out)
+        for view in reversed(way):
+            seen = low.value(view.out.shape, view.out.dtype, view.out.stride)
+            low.emit(view.op, [made], seen, view.keys)
+            low.alias(view.out, seen)
+            made = seen
+        low.alias(call.out, made)
         return
     if source.shape == target.shape and source.dtype == target.dtype:
         low.emit("contiguous", [source], call.out, {"shape": list(call.out.shape)})
@@ -287,3 +293,13 @@ def _copy_into(low: Lowering, call: Call) -> None:
         low.emit("copy", [source], call.out, {"shape": list(call.out.shape)})
     if target.role == "made":
         low.alias(target, call.out)
+
+
+def _way_to(low: Lowering, x: Value) -> list[Node]:
+    """The views that made x, the last first, down to a tensor of its own."""
+    makers = {out: node for node in low.nodes for out in node.outs}
+    way: list[Node] = []
+    while (maker := makers.get(x)) is not None and maker.op in _VIEWS and maker.ins:
+        way.append(maker)
+        x = low.now(maker.ins[0])
+    return way

@@ -53,6 +53,7 @@ void ft__read_scatter(ft_graph_reader *r, ft_at at)
     bool number = !strcmp(op, "index_fill");
     bool in_place = ft__graphfile_truth(r, "in_place", false);
     bool adds = !strcmp(op, "scatter_add") || !strcmp(op, "index_add");
+    bool part = !strcmp(op, "scatter") && ft__graphfile_truth(r, "part", false);
     if (!ft__graphfile_operand(r, 0, &x) || (!number && !ft__graphfile_operand(r, 1, &from))) return;
     double count = number ? (double)ft__graphfile_whole(r, "count", 0, 1, LARGEST) : 0;
     if (ft__graphfile_failed(r)) return;
@@ -63,6 +64,7 @@ void ft__read_scatter(ft_graph_reader *r, ft_at at)
         ft__graphfile_contiguous(&out);
     }
     out.ref = ft__scatter(b, at, x.ref, from.ref, count, adds, in_place);
+    if (part && !ft__graphfile_failed(r)) ft__by_slice(b, from.ref);
     ft__graphfile_give(r, 0, &out);
 }
 
