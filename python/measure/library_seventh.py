@@ -27,7 +27,7 @@ _TIMM = (
     ("gernet_m", 128, 224, True),
     ("swiftformer_s", 128, 224, True),
 )
-_TORCHVISION = (("efficientnet_v2_s", 32, 300), ("regnet_y_1_6gf", 128, 224), ("densenet169", 32, 224))
+_TORCHVISION = (("efficientnet_v2_s", 32, 300), ("resnext50_32x4d", 64, 224), ("densenet169", 32, 224))
 _WORDS = {"hidden_size": 768, "num_attention_heads": 12, "num_hidden_layers": 6, "intermediate_size": 3072}
 _SOUND = {"mask_time_prob": 0.0, "layerdrop": 0.0, "num_hidden_layers": 6}
 _FUNNEL = {"d_model": 768, "n_head": 12, "d_inner": 3072, "block_sizes": [2, 2, 2], "num_decoder_layers": 1}
@@ -49,7 +49,7 @@ _HUGGING_FACE: tuple[Row, ...] = (
     ("umt5 4 layers b8 256", "UMT5", "ForConditionalGeneration", _UMT5, _TALK),
     ("canine 6 layers b8 1024", "Canine", "Model", _WORDS, {"input_ids": (8, 1024)}),
     ("poolformer s24 b64", "PoolFormer", "Model", {"depths": [4, 4, 12, 4]}, {"pixel_values": (64, 3, 224, 224)}),
-    ("recurrent gemma 3 layers b2 512", "RecurrentGemma", "ForCausalLM", _GRIFFIN, {"input_ids": (2, 512), "labels": (2, 512)}),
+    ("recurrent gemma 3 layers b16 64", "RecurrentGemma", "ForCausalLM", _GRIFFIN, {"input_ids": (16, 64), "labels": (16, 64)}),
     ("speech to text b8 1000", "Speech2Text", "ForConditionalGeneration", _SPEECH, {"input_features": (8, 1000, 80), "labels": (8, 100)}),
     ("megatron bert 6 layers b16 384", "MegatronBert", "Model", _WORDS | {"vocab_size": 32000}, {"input_ids": (16, 384)}),
     ("dac decoder b8 1s", "Dac", "Model", {"encoder_hidden_size": 64}, {"input_values": (8, 1, 16000)}),

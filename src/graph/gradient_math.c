@@ -268,9 +268,9 @@ static ft_ref in_rows(ft_tape *t, const ft_node *n, ft_ref x)
     ft__node_in(&copy, x);
     ft_ref out = ft__node_out(&t->b, &copy, like.rows, like.cols, like.dtype, like.element_bytes);
     if (out == FT_NONE) return x;
-    const bool gaps = like.gaps && !like.permuted;
-    copy.op = gaps ? ft__pointwise_kernel(t->b.g, "copy", copy.in, 1, T(out))
-                   : ft__row_kernel("transpose_copy", FT_PASS_FWD, like.rows, like.cols, like.dtype);
+    const bool gaps = like.gaps && !like.permuted, narrow = like.cols < 32; /* a warp's lanes */
+    copy.op = gaps || narrow ? ft__pointwise_kernel(t->b.g, "copy", copy.in, 1, T(out))
+                             : ft__row_kernel("transpose_copy", FT_PASS_FWD, like.rows, like.cols, like.dtype);
     ft__emit(&t->b, &copy);
     return out;
 }

@@ -72,7 +72,8 @@ def explain(error: BaseException) -> ExportError:
     where = user_line(root.__traceback__) or where
     kind, text = type(root).__name__, _first_sentence(root)
     full = f"{error} {root}"
-    if "data-dependent" in full or "DataDependent" in kind or "GuardOnDataDependent" in full:
+    # an unbacked symbol is a size that was a tensor's value
+    if "data-dependent" in full or "DataDependent" in kind or "GuardOnDataDependent" in full or "unbacked symbol" in full:
         what = (
             "control flow that depends on a tensor's values (an if, a loop or .item() on data) cannot be captured: "
             "which way it goes is known only when the model runs"

@@ -21,6 +21,8 @@ static ft_ref computed_weight(ft_graph_reader *r, int64_t cols, const char *of)
     return FT_NONE;
 }
 
+enum { WARP = 32 };
+
 /* layernorm, rmsnorm over the last axes. What does not lie in rows is copied into order first, and the copy dropped: x
  * itself is kept for the gradient, which copies it again. */
 void ft__read_norm(ft_graph_reader *r, ft_at at)
@@ -44,7 +46,8 @@ void ft__read_norm(ft_graph_reader *r, ft_at at)
         ft_dtype dtype = t->dtype;
         if (t->rows != rows || t->cols != cols) in = ft__view_as(b, x.ref, rows, cols, ft__graphfile_order(&x));
         ft__no_grad_kernels(b, at, "copy", in, rows, cols, bytes, 1);
-        if (!ft__graphfile_failed(r) && ft__graphfile_order(&x) != FT_GAPS)
+        /* Rows shorter than a warp: the same threads come back to a sector for what lies next in it. */
+        if (!ft__graphfile_failed(r) && ft__graphfile_order(&x) != FT_GAPS && cols >= WARP)
             b->g->nodes[b->g->node_count - 1].op = ft__row_kernel("transpose_copy", FT_PASS_FWD, rows, cols, dtype);
     } else if (t->rows != rows || t->cols != cols) {
         in = ft__view_as(b, x.ref, rows, cols, x.unordered ? FT_PERMUTED : FT_IN_ORDER);
