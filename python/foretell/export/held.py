@@ -41,6 +41,9 @@ class _Counted(TorchDispatchMode):
                 self.live.see(x, fresh=False)
         if func is torch.ops.aten._local_scalar_dense.default and args[0].is_meta:  # a check of values that are not there
             return self.answer
+        if func is torch.ops.foretell.attention.default and written_out(args[3]) and args[0].shape[1] == args[1].shape[1]:
+            with self:  # scores and all, as PyTorch's fallback makes them
+                torch.ops.aten._scaled_dot_product_attention_math.default.decompose(*args[:4])
         out = func(*args, **(kwargs or {}))
         for x in pytree.tree_leaves(out):
             if isinstance(x, torch.Tensor):
@@ -63,7 +66,8 @@ class _AsOneKernel(TorchFunctionMode):
         name = getattr(func, "__name__", "")
         if name == "scaled_dot_product_attention":
             q, _, v = _operands(args, kwargs, ("query", "key", "value"))
-            if q.dim() == 4:  # others are written out, scores and all
+            mask = args[3] if len(args) > 3 else (kwargs or {}).get("attn_mask")
+            if q.dim() == 4 and not written_out(mask):  # others are, scores and all
                 return _attended(q, v)
         if name == "linear":
             x, weight = _operands(args, kwargs, ("input", "weight"))
@@ -71,6 +75,11 @@ class _AsOneKernel(TorchFunctionMode):
                 rows = x if x.is_contiguous() else x.contiguous()
                 return rows.new_empty(*rows.shape[:-1], weight.shape[0])
         return func(*args, **(kwargs or {}))
+
+
+def written_out(mask: torch.Tensor | None) -> bool:
+    """Whether PyTorch's fused kernels do not read a mask as it lies: they want its last axis innermost."""
+    return mask is not None and mask.dim() > 0 and mask.shape[-1] > 1 and mask.stride(-1) != 1
 
 
 def _operands(args: Any, kwargs: Any, names: tuple[str, ...]) -> list[torch.Tensor]:
