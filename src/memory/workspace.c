@@ -39,7 +39,10 @@ static double convolution(const ft_graph *g, const ft_node *n)
 {
     const int parts = ft__conv_parts(&n->op);
     const bool backward = n->op.pass != FT_PASS_FWD, first = !n->op.u.conv.nhwc, half = ft_dtype_bytes(n->op.dtype) < 4;
-    const double c = (double)n->op.u.conv.c, k = (double)n->op.u.conv.k, groups = (double)n->op.u.conv.groups,
+    /* A transposed one goes the other way: what it reads has the channels of the other's result. */
+    const bool turned = backward ? (parts & FT_CONV_RESULT) != 0 : parts == FT_CONV_INPUT;
+    const double c = (double)(turned ? n->op.u.conv.k : n->op.u.conv.c),
+                 k = (double)(turned ? n->op.u.conv.c : n->op.u.conv.k), groups = (double)n->op.u.conv.groups,
                  taps = (double)n->op.u.conv.r * (double)n->op.u.conv.s;
     /* Of a gradient: what comes back, what went in, the filters. */
     double x = bytes_of(g, n->in, n->in_count, backward ? 1 : 0), w = bytes_of(g, n->in, n->in_count, backward ? 2 : 1),

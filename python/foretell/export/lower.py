@@ -150,7 +150,11 @@ def _tells_more(before: Node, node: Node) -> bool:
 
 
 def _channels_last(x: Value) -> bool:
-    return len(x.shape) == 4 and x.shape[1] > 1 and x.stride[1] == 1 and x.dense
+    """Pictures whose channels lie innermost, with or without gaps between pictures (tokens behind a class token)."""
+    if len(x.shape) != 4 or x.shape[1] <= 1 or x.stride[1] != 1:
+        return False
+    _, c, _, w = x.shape
+    return x.dense or (x.stride[3] == c and x.stride[2] == w * c)
 
 
 def _join(before: Node, node: Node) -> None:

@@ -130,7 +130,7 @@ static void keep_carry(ft_graph_reader *r, ft_ref x, const ft_named *from)
     const ft_tensor *t = ft__tensor_of(b, from->ref);
     inside.ref = x;
     inside.repeats = FT_NONE;
-    if (t->strided && (t->gaps || !t->permuted))
+    if (t->strided && (t->gaps || !t->permuted) && !ft__graphfile_cut_channels(from))
         ft__graphfile_contiguous(&inside);
     else if (t->strided) /* residual sums keep the order that the stream came in */
         b->g->tensors[x].strided = b->g->tensors[x].permuted = true;

@@ -98,12 +98,13 @@ bool ft__graphfile_cut_channels(const ft_named *n)
 {
     if (n->unordered || n->dims < 4 || n->dim[1] == 1 || n->stride[1] != 1) return false;
     int64_t stride = n->stride[n->dims - 1];
-    if (stride <= n->dim[1]) return false;
+    if (stride < n->dim[1]) return false;
+    const bool some = stride > n->dim[1];
     for (int i = n->dims - 1; i >= 2; i--) {
         if (n->dim[i] > 1 && n->stride[i] != stride) return false;
         stride *= n->dim[i];
     }
-    return n->dim[0] == 1 || n->stride[0] == stride;
+    return n->dim[0] == 1 ? some : some ? n->stride[0] == stride : n->stride[0] > stride;
 }
 
 void ft__graphfile_set_channels_last(ft_named *n)
