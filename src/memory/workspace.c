@@ -31,6 +31,14 @@ static double column_sums(double rows, double cols, const ft_device *device)
     return 4 * 128 * cols * fmin(wanted, most);
 }
 
+/* Sums of an embedding's gradient before they are added up (ATen/native/cuda/EmbeddingBackwardKernel.cu): one for every
+ * ten rows of one index, and at least one for every index that occurs, here of indices that are drawn evenly. */
+static double pieces(double rows, double vocab)
+{
+    static const double ROWS = 10; /* NROWS_PER_THREAD */
+    return vocab > 0 ? fmin(rows, fmax(-vocab * expm1(-rows / vocab), rows / ROWS)) : rows;
+}
+
 /* cuDNN's fast kernels want channels last and channels by the eight: pictures and filters that lie otherwise are
  * copied, in and out. A 1x1 filter that touches every pixel needs none of it, and neither does an image's few channels
  * under a small filter, which vector units read as they lie. fp32 reads NCHW; gradients of 3x3 filters go through a
@@ -77,8 +85,9 @@ double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *
         if (is_op(n, "softmax") && n->op.pass != FT_PASS_FWD) return own + bytes_of(g, n->out, n->out_count, 0);
         /* indices are sorted, rows of equal ones summed in fp32 pieces */
         if (is_op(n, "embedding") && n->op.pass != FT_PASS_FWD && n->verb == FT_DO_EMBEDDING)
-            return own + rows * (4 * cols + fmin(4 * cols, FT_K_RESIDENT_EMBEDDING_BYTES) +
-                                 FT_K_RESIDENT_EMBEDDING_INDEX_BYTES);
+            return own +
+                   pieces(rows, (double)n->op.u.row.vocab) * (4 * cols + fmin(4 * cols, FT_K_RESIDENT_EMBEDDING_BYTES)) +
+                   rows * FT_K_RESIDENT_EMBEDDING_INDEX_BYTES;
         return own;
     }
     case FT_OP_CONV2D: return own + convolution(g, n);
