@@ -86,7 +86,8 @@ double ft__node_workspace(const ft_graph *g, const ft_node *n, const ft_device *
         /* indices are sorted, rows of equal ones summed in fp32 pieces */
         if (is_op(n, "embedding") && n->op.pass != FT_PASS_FWD && n->verb == FT_DO_EMBEDDING)
             return own +
-                   pieces(rows, (double)n->op.u.row.vocab) * (4 * cols + fmin(4 * cols, FT_K_RESIDENT_EMBEDDING_BYTES)) +
+                   pieces(rows, (double)n->op.u.row.vocab) *
+                       (4 * cols + fmin(4 * cols, FT_K_RESIDENT_EMBEDDING_BYTES)) +
                    rows * FT_K_RESIDENT_EMBEDDING_INDEX_BYTES;
         return own;
     }

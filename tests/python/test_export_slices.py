@@ -86,6 +86,41 @@ def test_fused_attention_reads_a_bias_that_lies_in_order(turned: bool) -> None:
     assert ("attention" in ran) is not turned and ("softmax" in ran) is turned
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_tokens_behind_another_become_pictures_with_gaps_whose_channels_lie_last(first: int) -> None:
+    """Two filters per channel, which cuDNN runs channel by channel where channels lie last."""
+
+    class Pool(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.before, self.conv = nn.Linear(W, W), nn.Conv2d(W, 2 * W, 3, 2, 1, groups=W)
+
+        def forward(self, x: Tensor) -> Tensor:
+            x = self.before(x)[:, first:]
+            return self.conv(x.transpose(1, 2).reshape(B, W, 16, 16))
+
+    graph = export(Pool(), torch.zeros(B, 256 + first, W), task="forward")
+    kernels = {k["op"]: k for k in forecast(graph, detail="kernels", execution="eager")["kernels"]}
+    assert ("copy" in kernels) is (first == 1)  # what has gaps is copied together first
+    assert kernels["conv2d"]["ms"] > 1e-3 * W  # more than a microsecond for each channel
+
+
+def test_scores_that_no_fused_kernel_takes_are_held() -> None:
+    class Turned(nn.Module):
+        def __init__(self, turned: bool) -> None:
+            super().__init__()
+            self.turned, self.bias = turned, nn.Parameter(torch.zeros((S, S, 4) if turned else (4, S, S)))
+
+        def forward(self, x: Tensor) -> Tensor:
+            q = x.view(B, S, 4, W // 4).transpose(1, 2)
+            bias = self.bias.permute(2, 0, 1) if self.turned else self.bias
+            return F.scaled_dot_product_attention(q, q, q, attn_mask=bias)
+
+    taken, apart = (export(Turned(turned), torch.zeros(B, S, W), task="forward") for turned in (False, True))
+    scores = 4 * B * 4 * S * S  # in fp32: as they are, and their softmax
+    assert apart.to_dict()["held_bytes"] - taken.to_dict()["held_bytes"] > 2 * scores
+
+
 def test_a_size_that_was_a_value_is_said_to_be_one() -> None:
     class Cut(nn.Module):
         def forward(self, x: Tensor) -> Tensor:

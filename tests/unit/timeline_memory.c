@@ -122,6 +122,62 @@ static void kernels_hold_what_they_were_seen_to_hold(void **state)
     ft__arena_free(arena);
 }
 
+/* A transposed convolution of 256 channels to one, 16 x 4000 samples to 32008: what it reads is copied into another order
+ * as it is, what it gives is padded to eight channels; not the other way round. */
+static void a_transposed_convolution_pads_its_own_result(void **state)
+{
+    (void)state;
+    ft_device h200 = limit_device("h200_sxm");
+    ft_arena *arena = ft__arena_new(0);
+    ft_graph *g = ft__graph_new(arena, FT_BF16);
+    ft_tensor basis = {.rows = 16 * 256, .cols = 4000, .element_bytes = 2, .storage = FT_NONE},
+              filters = {.rows = 256, .cols = 16, .element_bytes = 2, .storage = FT_NONE},
+              sound = {.rows = 16, .cols = 32008, .element_bytes = 2, .storage = FT_NONE};
+    ft_node n = {.verb = FT_DO_CONV,
+                 .op = {.kind = FT_OP_CONV2D, .name = "conv2d", .dtype = FT_BF16},
+                 .in_count = 2,
+                 .out_count = 1};
+    n.in[0] = ft__graph_tensor(g, &basis);
+    n.in[1] = ft__graph_tensor(g, &filters);
+    n.out[0] = ft__graph_tensor(g, &sound);
+    n.op.u.conv.n = 16;
+    n.op.u.conv.c = 1;
+    n.op.u.conv.k = 256;
+    n.op.u.conv.r = 1;
+    n.op.u.conv.s = 16;
+    n.op.u.conv.stride = 8;
+    n.op.u.conv.groups = 1;
+    n.op.u.conv.parts = FT_CONV_INPUT;
+    const double read = ft__tensor_bytes(&basis), given = ft__tensor_bytes(&sound), held = ft__tensor_bytes(&filters);
+    assert_true(ft__node_workspace(g, &n, &h200) == read + 8 * given + held);
+    ft__arena_free(arena);
+}
+
+/* Gradients of rows of a table are summed piece by piece: as many as indices occur, or one for ten rows of an index. */
+static void pieces_of_an_embeddings_gradient_are_as_many_as_its_indices(void **state)
+{
+    (void)state;
+    ft_device h200 = limit_device("h200_sxm");
+    ft_arena *arena = ft__arena_new(0);
+    ft_graph *g = ft__graph_new(arena, FT_BF16);
+    ft_node n = {.verb = FT_DO_EMBEDDING, .op = {.kind = FT_OP_ROW, .name = "embedding", .pass = FT_PASS_BWD}};
+    n.op.dtype = FT_BF16;
+    n.op.u.row.rows = 262144;
+    n.op.u.row.cols = 128;
+    double before = INFINITY;
+    for (int64_t vocab = (int64_t)1 << 40; vocab >= 16; vocab /= 16) { /* never more where fewer can occur */
+        n.op.u.row.vocab = vocab;
+        double now = ft__node_workspace(g, &n, &h200);
+        assert_true(now <= before * 1.0001);
+        before = now;
+    }
+    const double indices = 48.0 * 262144, piece = 2 * 4 * 128;
+    assert_true(fabs(before - indices - 26214.4 * piece) < 1e-6 * before);
+    n.op.u.row.vocab = 200000; /* 262144 drawn of 200000: 146068 occur */
+    assert_true(fabs((ft__node_workspace(g, &n, &h200) - indices) / piece / 146068 - 1) < 0.001);
+    ft__arena_free(arena);
+}
+
 /* -- the allocator ----------------------------------------------------------------------------- */
 
 #define MIB 1048576.0
@@ -381,6 +437,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_peak_is_named_and_taken_apart),
         cmocka_unit_test(kernels_hold_what_they_were_seen_to_hold),
+        cmocka_unit_test(a_transposed_convolution_pads_its_own_result),
+        cmocka_unit_test(pieces_of_an_embeddings_gradient_are_as_many_as_its_indices),
         cmocka_unit_test(blocks_are_cut_as_the_caching_allocator_cuts_them),
         cmocka_unit_test(copies_are_packed_as_one_by_one),
         cmocka_unit_test(optimizers_keep_what_the_literature_says),

@@ -151,7 +151,8 @@ void ft__read_attention(ft_graph_reader *r, ft_at at)
     s.float_mask = has_mask && given.values == FT_FLOATS;
     /* Fused kernels read a mask of numbers only with its last axis innermost (t5's biases are not). A file that knows
      * strides which the reader cannot follow says so. */
-    if (s.float_mask && !ft__graphfile_truth(r, "mask_in_order", false) && work.attention == FT_SDPA && given.dim[given.dims - 1] > 1 && v.dim[3] == q.dim[3])
+    if (s.float_mask && !ft__graphfile_truth(r, "mask_in_order", false) && work.attention == FT_SDPA &&
+        given.dim[given.dims - 1] > 1 && v.dim[3] == q.dim[3])
         s.broadcast |= given.unordered || given.stride[given.dims - 1] != 1;
     m->work = &work;
     m->mask = work.attention == FT_EAGER ? added(r, &s) : FT_NONE;
