@@ -105,6 +105,25 @@ def test_tokens_behind_another_become_pictures_with_gaps_whose_channels_lie_last
     assert kernels["conv2d"]["ms"] > 1e-3 * W  # more than a microsecond for each channel
 
 
+def test_attention_of_ones_own_shape_passes_over_what_is_hidden() -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    class Near(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            q = x.view(1, 8192, 4, W // 4).transpose(1, 2)
+            mask = create_block_mask(lambda b, h, i, j: (i >= j) & (i - j < 256), None, None, 8192, 8192, device=x.device)
+            return flex_attention(q, q, q, block_mask=mask)
+
+    graph = export(Near(), torch.zeros(1, 8192, W), task="forward")
+    (node,) = nodes(graph, "attention")
+    assert node["backend"] == "flash" and node["window"] == 256 and node["causal"]
+    took = {}
+    for attention in ("sdpa", "flash"):  # of other attention; this one is its own
+        (kernel,) = (k for k in forecast(graph, detail="kernels", attention=attention)["kernels"] if k["op"] == "attention")
+        took[attention] = kernel["flops"]
+    assert took["sdpa"] == took["flash"] < 4 * 4 * 8192 * 8192 / 2 * W / 4 / 8
+
+
 def test_scores_that_no_fused_kernel_takes_are_held() -> None:
     class Turned(nn.Module):
         def __init__(self, turned: bool) -> None:

@@ -55,7 +55,7 @@ def flexible(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, block_mask: Any,
     are left out."""
     seen = getattr(block_mask, "mask_mod", None)
     causal, window = _mask_shape(seen, q.shape[-2], k.shape[-2]) if seen is not None else (False, 0)
-    y = operators.attention(q, k, v, None, causal, False, window, 0.0, 0.0, scale or q.shape[-1] ** -0.5).transpose(1, 2)
+    y = operators.flexible(q, k, v, causal, window, scale or q.shape[-1] ** -0.5).transpose(1, 2)
     sums = q.new_empty(q.shape[:-1], dtype=torch.float32) if lse or aux is not None else None
     if aux is not None:
         return y, type("AuxOutput", (), {"lse": sums, "max_scores": sums})()

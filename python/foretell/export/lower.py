@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from . import elsewhere, lower_dense, lower_memory, lower_pointwise, lower_rows, lower_views, scan, whole  # noqa: F401 - rules
+from . import elsewhere, lower_attention, lower_dense, lower_memory, lower_pointwise, lower_rows, lower_views, scan, whole  # noqa: F401 - rules
 from .errors import ExportError
 from .nodes import Lowering, Node
 from .program import read_graph_of

@@ -12,7 +12,7 @@ from typing import List, Optional, Tuple  # noqa: UP035 - what custom_op reads i
 import torch
 from torch import Tensor
 
-__all__ = ["attention", "ctc_loss", "experts", "gelu_again", "linear_then", "recurrent", "state_steps"]
+__all__ = ["attention", "ctc_loss", "experts", "flexible", "gelu_again", "linear_then", "recurrent", "state_steps"]
 
 
 @torch.library.custom_op("foretell::attention", mutates_args=())
@@ -45,6 +45,18 @@ def _(
     dropout: float,
     scale: float,
 ) -> Tensor:
+    batch, heads, length, _ = q.shape
+    return q.new_empty(batch, length, heads, v.shape[-1])
+
+
+@torch.library.custom_op("foretell::flexible", mutates_args=())
+def flexible(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float) -> Tensor:
+    """Attention that passes over what its mask hides, whatever the request says of other attention."""
+    raise NotImplementedError("foretell::flexible is captured, never run")
+
+
+@flexible.register_fake
+def _(q: Tensor, k: Tensor, v: Tensor, causal: bool, window: int, scale: float) -> Tensor:
     batch, heads, length, _ = q.shape
     return q.new_empty(batch, length, heads, v.shape[-1])
 
