@@ -256,6 +256,10 @@ static void norms(void **state)
     assert_true(help_node(g, FT_FORWARD, "conv2d")->op.u.conv.nhwc && help_count(g, FT_FORWARD, "transpose") == 0);
     /* A norm over the last axis of what a transposition left costs a copy into order. */
     g = FORWARD("{'op':'transpose','in':'picture','axes':[0,2,3,1],'out':'t'},{'op':'layernorm','in':'t','out':'y'}");
+    assert_int_equal(1,
+                     help_count(g, FT_FORWARD, "copy")); /* rows shorter than a warp: sectors are not fetched twice */
+    g = FORWARD("{'op':'fill','shape':[2,64,16],'out':'f'},{'op':'transpose','in':'f','axes':[0,2,1],'out':'t'},"
+                "{'op':'layernorm','in':'t','out':'y'}");
     assert_int_equal(1, help_count(g, FT_FORWARD, "transpose_copy"));
     g = FORWARD("{'op':'transpose','in':'turned','axes':[0,2,3,1],'out':'t'},{'op':'layernorm','in':'t','out':'y'}");
     assert_int_equal(1, help_kernels(g, FT_FORWARD)); /* which is where these lie already */
