@@ -63,8 +63,18 @@ def names_of(entries: list) -> dict:
     return names
 
 
+def add_tags(names: dict, path: pathlib.Path) -> None:
+    """Names of Ollama's, which mean a model and how its weights are stored."""
+    said = json.loads(path.read_text())
+    for tags, how in ((said["tags"], said["stored"]), (said["as_published"], None)):
+        for tag, model in tags.items():
+            if fold(model) not in names or fold(tag) in names:
+                sys.exit(f'{path}: "{tag}" is taken, or no model is called "{model}"')
+            names[fold(tag)] = (names[fold(model)][0], how)
+
+
 def quantization(how: dict) -> str:
-    return literal(json.dumps(how, separators=(",", ":"))) if how else "0"
+    return literal(json.dumps(how, separators=(",", ":"))) if how is not None else "0"
 
 
 def suffixes(path: pathlib.Path) -> list:
@@ -91,6 +101,7 @@ def main() -> None:
     entries = [entry_of(path) for path in sorted(folder.glob("*.json"), key=lambda path: path.stem.encode())]
     refuse_formats(entries, folder.parent / "suffixes.json")
     names = names_of(entries)
+    add_tags(names, folder.parent / "tags.json")
     parts = [
         "/* Made from data/models/ by scripts/embed_models.py. */\n",
         '#pragma GCC diagnostic ignored "-Woverlength-strings"\n',

@@ -175,7 +175,12 @@ static ft_status read_entry(const ft_model_entry *entry, const char *quantizatio
     ft_status status = FT_OK;
     FT_TRY(ft__json_parse(entry->config, strlen(entry->config), entry->name, &config, err));
     if (quantization) status = ft__json_parse(quantization, strlen(quantization), entry->name, &stored, err);
-    if (stored && json_object_set_new(config, "quantization_config", stored) != 0) status = ft__no_memory(err);
+    if (stored && !json_object_size(stored)) { /* {}: a copy of it in 16 bits */
+        json_object_del(config, "quantization_config");
+        json_decref(stored);
+    } else if (stored && json_object_set_new(config, "quantization_config", stored) != 0) {
+        status = ft__no_memory(err);
+    }
     if (status == FT_OK && over) status = put_over(config, over, err);
     if (status == FT_OK) status = ft__config_read(config, NULL, entry->name, out, err);
     json_decref(config);

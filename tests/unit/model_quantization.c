@@ -48,6 +48,17 @@ static void methods_decide_kinds(void **state)
          "--mmm-", 4},
         {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":128}", "iiiii-", 4},
         {"{\"quant_method\":\"gptq\",\"bits\":8}", "eeeee-", 8},
+        {"{\"quant_method\":\"auto-round\",\"bits\":4,\"group_size\":128}", "iiiii-", 4},
+        {"{\"quant_method\":\"intel/auto-round\",\"bits\":8}", "eeeee-", 8},
+        {"{\"quant_method\":\"gguf\",\"bits\":4}", "iiiiii", 4},
+        {"{\"quant_method\":\"gguf\",\"bits\":6}", "------", 0},
+        {"{\"quant_method\":\"gguf\"}", "------", 0},
+        {"{\"quant_method\":\"quark\",\"exclude\":[\"lm_head\"],\"global_quant_config\":{\"weight\":{\"dtype\":\"fp4\","
+         "\"group_size\":32},\"input_tensors\":{\"dtype\":\"fp4\"}}}",
+         "44444-", 4},
+        {"{\"quant_method\":\"quark\",\"exclude\":[\"lm_head\",\"model.layers.*.self_attn*\"],\"global_quant_config\":"
+         "{\"weight\":{\"dtype\":\"fp8_e4m3\"},\"input_tensors\":{\"dtype\":\"fp8_e4m3\"}}}",
+         "--888-", 8},
         {"{\"quant_method\":\"gptq\",\"bits\":3}", "------", 0},
         {"{\"quant_method\":\"bitsandbytes\",\"load_in_4bit\":true,\"bnb_4bit_quant_type\":\"nf4\"}", "nnnnn-", 4},
         {"{\"quant_method\":\"torchao\",\"quant_type\":{\"default\":{\"_type\":\"Int4WeightOnlyConfig\"}}}", "iiiii-",
@@ -181,6 +192,11 @@ static void hub_names_are_stored_as_their_repositories(void **state)
         {"amd/Llama-3.1-70B-Instruct-FP8-KV", "88888-", true},
         {"moonshotai/Kimi-K2-Thinking", "---i--", false},
         {"deepseek-v4-flash-fp8", "bbbbb-", false},
+        {"amd/Llama-3.3-70B-Instruct-MXFP4-Preview", "44444-", false},
+        {"unsloth/gpt-oss-20b-BF16", "------", false}, /* whatever the model's own repository has */
+        {"gpt-oss:20b", "--mmm-", false},
+        {"llama3.1:8b", "iiiiii", false},
+        {"llama3.1:8b-instruct-fp16", "------", false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ft_arch a;

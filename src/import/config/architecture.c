@@ -185,6 +185,13 @@ static const char *said(const ft_architecture *of, const char *key)
 
 const char *ft__architecture_wraps(const ft_architecture *of) { return said(of, "wraps"); }
 
+bool ft__architecture_adds(const ft_architecture *of)
+{
+    for (size_t i = 0; i < of->count; i++)
+        if (json_object_get(of->document[i], "vision") || json_object_get(of->document[i], "text_traits")) return true;
+    return of->type.finish != NULL;
+}
+
 const char *ft__architecture_text_type(const ft_architecture *of)
 {
     const char *type = said(of, "text");

@@ -60,9 +60,20 @@ ft_status ft__config_lists(const ft_architecture *of, const ft_reading *r, const
 ft_status ft__layers_of_blocks(const ft_reading *r, const ft_arch *a, const json_t *key, ft_layer_shape *layers);
 /* "wraps": where the language model's config lies, of a type that is any language model with something before it. */
 const char *ft__architecture_wraps(const ft_architecture *of);
+/* Whether it puts anything before or around what it wraps. */
+bool ft__architecture_adds(const ft_architecture *of);
 /* What a type that wraps means where the config says nothing: "text_traits" of its language model, where there is
  * no word of that, and "tied" of the whole. */
 ft_status ft__architecture_outer(const ft_architecture *of, bool usual, const ft_reading *r, ft_arch *a);
 /* Which type that is where its config does not say ("text"). */
 const char *ft__architecture_text_type(const ft_architecture *of);
+/* The language model's own config of a type that only adds eyes to it. */
+typedef struct ft_opened {
+    ft_architecture own, outer; /* outer: the one that wraps */
+    bool has_own, has_outer;
+    bool usual; /* nothing is said of what is wrapped */
+} ft_opened;
+
+/* `path`: where what is wrapped lies, which errors name. */
+ft_status ft__config_open(ft_reading *r, ft_found *found, ft_config_path path[2], ft_opened *o);
 #endif

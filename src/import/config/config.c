@@ -300,55 +300,12 @@ static ft_status derive(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
-/* The language model's own config of a type that only adds eyes to it. */
-typedef struct opened {
-    ft_architecture own, outer; /* outer: the one that wraps */
-    bool has_own, has_outer;
-    bool usual; /* nothing is said of what is wrapped */
-} opened;
-
-static ft_status open_data(ft_reading *r, ft_found *found, ft_config_path path, opened *o)
+static ft_status read_arch(ft_reading *r, ft_found *found, ft_opened *o, ft_arch *a)
 {
-    FT_TRY(ft__architecture_open(found->file ? found->file : found->name, r->where, &o->own, r->err));
-    o->has_own = true;
-    r->type = &o->own.type;
-    const char *key = ft__architecture_wraps(&o->own);
-    if (!key) return FT_OK;
-    o->outer = o->own;
-    o->has_outer = true;
-    o->has_own = false;
-    ft_found inner = {.name = NULL};
-    const char *word = ft__architecture_text_type(&o->outer);
-    const json_t *held = json_object_get(r->config, key);
-    if (held && !json_is_object(held) && !json_is_null(held))
-        return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be an object", key);
-    if (ft__config_inside(r, key, r, path)) {
-        const char *said = json_string_value(json_object_get(r->config, "model_type"));
-        if (said) word = said;
-    } else {
-        o->usual = true;
-    }
-    json_t *name = json_pack("{s:s}", "model_type", word);
-    ft_reading find = {.config = name, .whole = name, .where = r->where, .err = r->err};
-    ft_status status = name ? ft__config_find(&find, NULL, &inner) : ft__no_memory(r->err);
-    json_decref(name);
-    FT_TRY(status);
-    FT_TRY(ft__architecture_open(inner.name, r->where, &o->own, r->err));
-    o->has_own = true;
-    r->type = &o->own.type;
-    if (ft__architecture_wraps(&o->own))
-        return ft__config_fail(r, FT_E_UNSUPPORTED, "model_type",
-                               "\"%s\" wraps a language model itself; the type of one is expected, as \"%s\"",
-                               inner.name, ft__architecture_text_type(&o->outer));
-    return FT_OK;
-}
-
-static ft_status read_arch(ft_reading *r, ft_found *found, opened *o, ft_arch *a)
-{
-    ft_config_path path;
+    ft_config_path path[2];
+    FT_TRY(ft__config_open(r, found, path, o));
     const json_t *whole = r->whole;
-    FT_TRY(open_data(r, found, path, o));
-    if (r->config == whole) enter_text(r, path);
+    if (r->config == whole) enter_text(r, path[0]);
     *a = *r->type->preset;
     a->model_type = found->name;
     a->nearest = found->relative;
@@ -382,11 +339,17 @@ ft_status ft__config_read(const json_t *config, const char *nearest, const char 
         return ft__fail_at(err, FT_E_TYPE, r.where, 0, 0, "a model's config must be an object with \"model_type\"");
     if (ft__graphfile_is(config)) return ft__graphfile_read(config, r.where, out, err);
     FT_TRY(ft__config_find(&r, nearest, &found));
-    opened o = {.has_own = false, .has_outer = false};
+    ft_opened o = {.has_own = false, .has_outer = false};
     ft_arch a;
     ft_status status = read_arch(&r, &found, &o, &a);
     if (o.has_own) ft__architecture_close(&o.own);
     if (o.has_outer) ft__architecture_close(&o.outer);
+    if (status != FT_OK) return status;
+    if (r.whole != config && !a.quantized) { /* what holds the model says how it is stored */
+        ft_reading outside = {.config = config, .whole = config, .where = where ? where : "", .err = err};
+        status = ft__config_quantized(&outside, &a);
+        if (status != FT_OK) ft__arch_release(&a);
+    }
     if (status == FT_OK) *out = a;
     return status;
 }

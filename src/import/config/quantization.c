@@ -33,44 +33,9 @@ static ft_status wrong(const reading *r, const char *key, const char *expected)
 
 static ft_weight_format format(ft_storage stored, ft_dtype math) { return (ft_weight_format){true, stored, math}; }
 
-/* -- kinds of modules by their names --------------------------------------------------------------- */
-
-enum { EVERY = 1 << 20 };
-enum { IN_ATTENTION = 1 << FT_OF_ATTENTION, IN_OUTPUT = 1 << FT_OF_OUTPUT, IN_MLP = 1 << FT_OF_MLP };
-enum { IN_EXPERTS = 1 << FT_OF_EXPERTS, IN_SHARED = 1 << FT_OF_SHARED, IN_HEAD = 1 << FT_OF_HEAD };
+/* -- kinds of modules ------------------------------------------------------------------------------ */
 
 static bool has(const char *name, const char *part) { return strstr(name, part) != NULL; }
-
-/* Which kinds a name or pattern means; 0: of none that is quantised (norms, routers, embeddings, towers). */
-static unsigned kinds_of(const char *name)
-{
-    static const char *const never[] = {"norm", "router", "embed", "visual", "vision", "indexer", "conv1d", "e_score"};
-    for (size_t i = 0; i < sizeof never / sizeof *never; i++)
-        if (has(name, never[i])) return 0;
-    if (has(name, "lm_head") || !strcmp(name, "head")) return IN_HEAD;
-    if (has(name, "mtp") || has(name, "shared_expert_gate") || !strcmp(name, "gate")) return 0;
-    if (has(name, "attn") || has(name, "mixer")) {
-        if (has(name, "o_proj") || has(name, "out_proj")) return IN_OUTPUT;
-        return has(name, "_proj") ? IN_ATTENTION : IN_ATTENTION | IN_OUTPUT;
-    }
-    if (has(name, "shared_expert")) return IN_SHARED;
-    if (has(name, "experts")) return IN_EXPERTS;
-    size_t length = strlen(name);
-    if (length > 5 && !strcmp(name + length - 5, ".gate")) return 0;
-    if (has(name, "mlp") || has(name, "ffn")) return IN_MLP;
-    const char *layer = strstr(name, "layers.");
-    if (!layer) return 0;
-    layer += strlen("layers.") + strspn(layer + strlen("layers."), "0123456789");
-    bool whole = !*layer || !strcmp(layer, "*") || !strcmp(layer, ".*");
-    return whole ? IN_ATTENTION | IN_OUTPUT | IN_MLP | IN_EXPERTS | IN_SHARED : 0;
-}
-
-/* One layer where the name has a number, else every one. */
-static int64_t layers_of(const char *name)
-{
-    const char *layer = strstr(name, "layers.");
-    return layer && layer[strlen("layers.")] >= '0' && layer[strlen("layers.")] <= '9' ? 1 : EVERY;
-}
 
 static void leave_out(reading *r, const json_t *list)
 {
@@ -78,20 +43,20 @@ static void leave_out(reading *r, const json_t *list)
     json_t *item;
     json_array_foreach (list, i, item) {
         const char *name = json_string_value(item);
-        unsigned kinds = name ? kinds_of(name) : 0;
+        unsigned kinds = name ? ft__quantized_kinds(name) : 0;
         /* Four projections of one layer are one layer: those into attention are counted by their first. */
         if (name && (has(name, ".k_proj") || has(name, ".v_proj") || has(name, "_b_proj") || has(name, "kv_a_proj")))
-            kinds &= ~(unsigned)IN_ATTENTION;
+            kinds &= ~(1u << FT_OF_ATTENTION);
         for (int c = 0; c < FT_OF_COUNT; c++)
-            if (kinds >> c & 1) r->out[c] += layers_of(name);
+            if (kinds >> c & 1) r->out[c] += ft__quantized_layers(name);
     }
 }
 
 static void take_in(reading *r, const char *name, ft_weight_format f)
 {
-    unsigned kinds = kinds_of(name);
+    unsigned kinds = ft__quantized_kinds(name);
     for (int c = 0; c < FT_OF_COUNT; c++)
-        if (kinds >> c & 1) r->in[c] += layers_of(name), r->named[c] = f;
+        if (kinds >> c & 1) r->in[c] += ft__quantized_layers(name), r->named[c] = f;
 }
 
 static void settle(reading *r, bool head)
@@ -290,10 +255,22 @@ static ft_status eight_bit_ints(reading *r)
     return FT_OK;
 }
 
-/* Files of many formats lie in such a repository: none is taken for the others. */
-static ft_status one_of_many(reading *r)
+/* Files of many formats lie in a repository of GGUF: its name or tag says which, as `bits` here (data/suffixes.json). Of
+ * widths without a format (Q5, Q6) none is taken. */
+static ft_status gguf(reading *r) { return whole_bits(r, json_integer_value(json_object_get(r->q, "bits"))); }
+
+/* AMD's: formats of weights and of what they are multiplied by under one roof, by Quark's own words for them. */
+static ft_status quark(reading *r)
 {
-    (void)r;
+    const json_t *all = json_object_get(r->q, "global_quant_config"), *weight = json_object_get(all, "weight");
+    if (json_is_array(weight)) weight = json_array_get(weight, 0); /* in two steps: stored as by the first */
+    const char *name = json_string_value(json_object_get(weight, "dtype"));
+    bool low = json_is_object(json_object_get(all, "input_tensors"));
+    if (!name) return wrong(r, "global_quant_config.weight.dtype", "a format such as fp4, fp8_e4m3, int4 or int8");
+    if (has(name, "fp4")) r->format = low ? format(FT_STORED_AS_COMPUTED, FT_FP4) : format(FT_STORED_MXFP4, FT_BF16);
+    if (has(name, "fp8")) r->format = low ? format(FT_STORED_AS_COMPUTED, FT_FP8) : format(FT_STORED_FP8, FT_BF16);
+    if (has(name, "int4")) r->format = format(FT_STORED_INT4, FT_BF16);
+    if (has(name, "int8")) r->format = low ? format(FT_STORED_AS_COMPUTED, FT_INT8) : format(FT_STORED_INT8, FT_BF16);
     return FT_OK;
 }
 
@@ -313,14 +290,17 @@ static const struct {
     bool head; /* its head may be quantised */
 } methods[] = {{"awq", awq, FT_WEIGHTS_AWQ, false},
                {"gptq", gptq, FT_WEIGHTS_GPTQ, false},
+               {"auto-round", gptq, FT_WEIGHTS_GPTQ, false},
+               {"intel/auto-round", gptq, FT_WEIGHTS_GPTQ, false},
                {"bitsandbytes", loaded_bits, FT_WEIGHTS_BITSANDBYTES, false},
                {"compressed-tensors", by_groups, FT_WEIGHTS_ANY, true},
                {"fp8", blocks_or_tensor, FT_WEIGHTS_ANY, false},
                {"fbgemm_fp8", blocks_or_tensor, FT_WEIGHTS_ANY, false},
                {"eetq", eight_bit_ints, FT_WEIGHTS_ANY, false},
-               {"gguf", one_of_many, FT_WEIGHTS_ANY, false},
+               {"gguf", gguf, FT_WEIGHTS_GGUF, true},
                {"modelopt", modelopt, FT_WEIGHTS_ANY, true},
                {"mxfp4", experts_alone, FT_WEIGHTS_ANY, false},
+               {"quark", quark, FT_WEIGHTS_ANY, true},
                {"torchao", by_torchao, FT_WEIGHTS_TORCHAO, false}};
 enum { METHODS = sizeof methods / sizeof *methods };
 
@@ -356,8 +336,8 @@ static bool narrow_cache(const json_t *q)
 
 ft_status ft__quantization_read(const json_t *object, const char *where, ft_arch *a, ft_error *err)
 {
-    static const char *const lists[] = {"modules_to_not_convert", "ignore", "ignored_layers", "exclude_modules",
-                                        "llm_int8_skip_modules"};
+    static const char *const lists[] = {"modules_to_not_convert", "ignore",  "ignored_layers",
+                                        "exclude_modules",        "exclude", "llm_int8_skip_modules"};
     reading r = {.q = object, .where = where, .a = a, .err = err};
     const json_t *inner = json_object_get(object, "quantization"); /* hf_quant_config.json */
     if (json_is_object(inner)) r.q = inner;

@@ -19,4 +19,9 @@ ft_status ft__quantization_file(const char *config_path, ft_arch *a, ft_error *e
 void ft__quantization_experts_fp4(ft_arch *a);
 /* The fewest bits of what is quantised: 4 or 8; 0 where nothing is. */
 double ft__quantization_bits(const ft_formats *formats);
+enum { FT_EVERY_LAYER = 1 << 20 };
+/* Kinds that a name or pattern means, a bit each; 0: of none that is quantised (norms, routers, embeddings, towers). */
+unsigned ft__quantized_kinds(const char *name);
+/* One layer where the name has a number, else every one. */
+int64_t ft__quantized_layers(const char *name);
 #endif

@@ -10,17 +10,11 @@
 /* Methods that there are and that have no format here: of transformers 5 (quantizers/auto.py, AUTO_QUANTIZER_MAPPING),
  * vLLM 0.11 (model_executor/layers/quantization/__init__.py), SGLang 0.5 and ExLlamaV3. Weights are taken as computed
  * then, and the answer says so; a name that nobody has is a slip of the pen. */
-static const char *const others[] = {"aqlm",         "auto-round",  "intel/auto-round",
-                                     "bitblas",      "bitnet",      "deepspeedfp",
-                                     "exl2",         "exl3",        "fouroversix",
-                                     "fp_quant",     "higgs",       "hqq",
-                                     "inc",          "ipex",        "experts_int8",
-                                     "marlin",       "metal",       "moe_wna16",
-                                     "neuron_quant", "petit_nvfp4", "ptpc_fp8",
-                                     "qqq",          "quanto",      "quark",
-                                     "rtn",          "sinq",        "spqr",
-                                     "tpu_int8",     "vptq",        "w4afp8",
-                                     "w8a8_fp8",     "w8a8_int8"};
+static const char *const others[] = {"aqlm",         "bitblas",  "bitnet", "deepspeedfp", "exl2",         "exl3",
+                                     "fouroversix",  "fp_quant", "higgs",  "hqq",         "inc",          "ipex",
+                                     "experts_int8", "marlin",   "metal",  "moe_wna16",   "neuron_quant", "petit_nvfp4",
+                                     "ptpc_fp8",     "qqq",      "quanto", "rtn",         "sinq",         "spqr",
+                                     "tpu_int8",     "vptq",     "w4afp8", "w8a8_fp8",    "w8a8_int8"};
 enum { OTHERS = sizeof others / sizeof *others, MOST_READ = 16 };
 
 ft_status ft__quantization_method(const char *method, const char *const *read, size_t count, const char *where,
