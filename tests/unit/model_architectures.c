@@ -97,6 +97,15 @@ static void released_shapes_have_their_parameters(void **state)
          0},
         {"{\"model_type\":\"glm_moe_dsa\"}", 743911199232.0},
         {"{\"model_type\":\"minimax_m2\"}", 228689748992.0},
+        {"{\"model_type\":\"qwen2_audio\"}", 12692062208.0},
+        {"{\"model_type\":\"qwen3_asr\"}", 2039626880.0},
+        {"{\"model_type\":\"voxtral\"}", 4676271104.0},
+        {"{\"model_type\":\"voxtral_realtime\"}", 4429679360.0},
+        {"{\"model_type\":\"glmasr\"}", 2136470528.0},
+        {"{\"model_type\":\"granite_speech\"}", 6990441514.0},
+        /* around another type that wraps: what speaks is left out */
+        {"{\"model_type\":\"qwen2_5_omni\",\"thinker_config\":{\"model_type\":\"qwen2_5_omni_thinker\"}}",
+         11338288896.0},
     };
     ft_arena *arena = ft__arena_new(0);
     (void)state;
@@ -109,6 +118,27 @@ static void released_shapes_have_their_parameters(void **state)
             fail_msg("%s: %.0f, not %.0f", arch.model_type, ours, models[i].parameters);
     }
     ft__arena_free(arena);
+}
+
+/* Who holds a model that sees says how its weights are stored; two towers behind each other are refused. */
+static void what_wraps_a_wrapper_adds_nothing(void **state)
+{
+    ft_arch arch;
+    ft_error err = {0};
+    (void)state;
+    assert_int_equal(
+        FT_OK, read_text("{\"model_type\":\"qwen2_5_omni\",\"quantization_config\":{\"quant_method\":\"awq\","
+                         "\"bits\":4},\"thinker_config\":{\"model_type\":\"qwen2_5_omni_thinker\",\"text_config\":"
+                         "{\"num_hidden_layers\":3},\"vision_config\":{\"depth\":2}}}",
+                         &arch, &err));
+    assert_int_equal(3, arch.layers);
+    assert_int_equal(2, arch.tower_layers);
+    assert_true(arch.ear_layers > 0);
+    assert_string_equal("awq", arch.quantized);
+    assert_int_equal(
+        FT_E_UNSUPPORTED,
+        read_text("{\"model_type\":\"llava\",\"text_config\":{\"model_type\":\"internvl\"}}", &arch, &err));
+    assert_non_null(strstr(err.message, "\"internvl\" wraps a language model itself"));
 }
 
 static void orders_split_into_patterns(void **state)
@@ -188,6 +218,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(types_have_the_parameters_that_transformers_allocates),
         cmocka_unit_test(released_shapes_have_their_parameters),
+        cmocka_unit_test(what_wraps_a_wrapper_adds_nothing),
         cmocka_unit_test(orders_split_into_patterns),
         cmocka_unit_test(contradictions_are_refused_where_they_stand),
         cmocka_unit_test(what_another_type_would_lose_is_said),
