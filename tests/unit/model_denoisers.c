@@ -23,6 +23,11 @@ static const struct {
 } known[] = {
     {"{\"_class_name\":\"FluxTransformer2DModel\",\"guidance_embeds\":true}", 11901408320, 74384653418496},
     {"{\"_class_name\":\"FluxTransformer2DModel\"}", 11891178560, 0},
+    {"{\"_class_name\":\"Flux2Transformer2DModel\"}", 32223281152, 282599551401984},
+    {"{\"_class_name\":\"Flux2Transformer2DModel\",\"num_attention_heads\":24,\"num_layers\":5,\"num_single_layers\":"
+     "20,"
+     "\"joint_attention_dim\":7680,\"guidance_embeds\":false}",
+     3875544576, 34820178051072},
     {SD3("\"num_layers\":24,\"num_attention_heads\":24"), 2028328000, 8904337539072},
     {SD3("\"num_layers\":24,\"num_attention_heads\":24,\"qk_norm\":\"rms_norm\",\"dual_attention_layers\":"
          "[0,1,2,3,4,5,6,7,8,9,10,11,12]"),
@@ -82,6 +87,7 @@ static void every_parameter_gets_a_gradient(void **state)
         double without;
     } small[] = {
         {"{\"model_type\":\"flux\",\"num_layers\":2,\"num_single_layers\":2,\"guidance_embeds\":true}", 0},
+        {"{\"model_type\":\"flux2\",\"num_layers\":2,\"num_single_layers\":2}", 0},
         {"{\"model_type\":\"sd3\",\"num_layers\":3,\"dual_attention_layers\":[0]}", 0},
         {"{\"model_type\":\"wan\",\"num_layers\":2,\"num_attention_heads\":4}", 0},
         {"{\"model_type\":\"unet\",\"cross_attention_dim\":768}", 0},

@@ -57,22 +57,23 @@ static ft_status unknown(const ft_reading *r, const char *key, const char *name)
         shown, name, relative, ft__config_type_count(), lost);
 }
 
-static const char *const classes[] = {"DiTTransformer2DModel", "FluxTransformer2DModel", "QwenImageTransformer2DModel",
-                                      "SD3Transformer2DModel", "UNet2DConditionModel",   "WanTransformer3DModel"};
-static const char *const class_types[] = {"dit", "flux", "qwen_image", "sd3", "unet", "wan"};
+static const char *const classes[] = {
+    "DiTTransformer2DModel", "Flux2Transformer2DModel", "FluxTransformer2DModel", "QwenImageTransformer2DModel",
+    "SD3Transformer2DModel", "UNet2DConditionModel",    "WanTransformer3DModel"};
+static const char *const class_types[] = {"dit", "flux2", "flux", "qwen_image", "sd3", "unet", "wan"};
 enum { CLASSES = sizeof classes / sizeof *classes };
 
 /* A class of diffusers that nobody here knows. */
 static ft_status unknown_class(const ft_reading *r, const char *class)
 {
     const char *nearest = ft__nearest(class, classes, CLASSES);
-    return ft__config_fail(
-        r, FT_E_NAME, "_class_name",
-        "unknown class \"%.*s\" of diffusers%s%s%s; known are DiTTransformer2DModel, "
-        "FluxTransformer2DModel, QwenImageTransformer2DModel, SD3Transformer2DModel, UNet2DConditionModel, "
-        "WanTransformer3DModel",
-        (int)ft__utf8_cut(class, 40), class, nearest ? "; did you mean \"" : "", nearest ? nearest : "",
-        nearest ? "\"?" : "");
+    return ft__config_fail(r, FT_E_NAME, "_class_name",
+                           "unknown class \"%.*s\" of diffusers%s%s%s; known are DiTTransformer2DModel, "
+                           "Flux2Transformer2DModel, FluxTransformer2DModel, QwenImageTransformer2DModel, "
+                           "SD3Transformer2DModel, UNet2DConditionModel, "
+                           "WanTransformer3DModel",
+                           (int)ft__utf8_cut(class, 40), class, nearest ? "; did you mean \"" : "",
+                           nearest ? nearest : "", nearest ? "\"?" : "");
 }
 
 /* Diffusers' configs have no model_type but the class: a diffusion transformer where the norms are modulated. */
