@@ -80,6 +80,8 @@ static void methods_decide_kinds(void **state)
          "-4444-", 4},
         /* one layer of four spared: the others decide */
         {"{\"quant_algo\":\"NVFP4\",\"exclude_modules\":[\"lm_head\",\"model.layers.0*\"]}", "44444-", 4},
+        {"{\"quantization\":{\"quant_algo\":\"FP8\"}}", "88888-", 8}, /* a list that is not there spares the head */
+        {"{\"quantization\":{\"quant_algo\":\"FP8\",\"exclude_modules\":[]}}", "888888", 8},
         /* every layer by name, in two formats */
         {"{\"quantization\":{\"quant_algo\":\"MIXED_PRECISION\",\"quantized_layers\":{\"model.layers.0.self_attn.o_"
          "proj\":{\"quant_algo\":\"FP8\"},"

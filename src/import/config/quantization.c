@@ -274,8 +274,12 @@ static ft_status quark(reading *r)
     return FT_OK;
 }
 
+/* Every recipe of its own spares the head (modelopt/torch/quantization/config.py, its default list of what is off): a
+ * file without a list leaves that out and nothing else. */
 static ft_status modelopt(reading *r)
 {
+    if (!json_object_get(r->q, "exclude_modules") && !json_object_get(r->q, "ignore"))
+        r->out[FT_OF_HEAD] += FT_EVERY_LAYER;
     FT_TRY(by_groups(r));
     if (!r->format.given || json_object_get(r->q, "quantized_layers") || json_object_get(r->q, "moe_quant_algo"))
         by_modelopt(r);
