@@ -14,7 +14,7 @@
 #include "import/embedded.h"
 #include "import/onnx/onnx.h"
 
-enum { LONGEST_NAME = 128, LONGEST_PATH = 4096 };
+enum { LONGEST_NAME = 128, LONGEST_PATH = 4096, MOST_NAMES = 4096 };
 
 size_t ft__model_count(void) { return ft__embedded_model_count; }
 
@@ -258,9 +258,9 @@ static const ft_model_entry *find_family(const char *wanted)
 
 static ft_status unknown(const char *what, ft_error *err)
 {
-    const char *names[1024];
+    const char *names[MOST_NAMES];
     char wanted[LONGEST_NAME + 1];
-    size_t count = ft__embedded_model_name_count < 1024 ? ft__embedded_model_name_count : 1024;
+    size_t count = ft__embedded_model_name_count < MOST_NAMES ? ft__embedded_model_name_count : MOST_NAMES;
     for (size_t i = 0; i < count; i++) names[i] = ft__embedded_model_names[i].name;
     const char *nearest = fold(what, wanted) ? ft__nearest(wanted, names, count) : NULL;
     const ft_model_entry *family = fold(what, wanted) ? find_family(wanted) : NULL;
