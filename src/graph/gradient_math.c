@@ -21,6 +21,7 @@ static ft_ref product(ft_tape *t, const ft_node *of, ft_ref x, ft_ref y, ft_ref 
     if (of->op.u.gemm.quantized == 1) node.op.u.gemm.quantized = 1; /* cast apart, as going forward */
     node.cut = of->cut;
     node.core = of->core;
+    node.empty = of->empty;
     ft__emit(&t->b, &node);
     return out;
 }
@@ -217,6 +218,7 @@ static ft_ref words(ft_tape *t, const ft_node *n, const char *program, ft_ref g,
             last = ft__pointwise2(&t->b, n->at, kernel, operand[0], operand[1]);
         if (count < 9) made[count++] = last;
     }
+    if (n->contracts && t->b.status == FT_OK) t->b.g->nodes[t->b.g->node_count - 1].contracts = true; /* summed next */
     return last;
 }
 

@@ -144,12 +144,14 @@ typedef struct ft_node {
     bool synced;          /* the host waits for its result (nonzero, item) */
     bool assigns;         /* copies into parts of one tensor, each of which copies the whole gradient going back */
     bool inside;          /* launched by a library within the call of its neighbour: nothing dispatches it */
+    bool contracts;       /* pointwise: products that are summed up next, a contraction that is written out */
     bool adds;            /* scattered elements are added to what is there; picked ones come back by atomics */
     const char *rule;     /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
     float count;          /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;        /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
     unsigned manner;      /* bits of ft_manner: how the kernel differs from what the op says; 0 */
     double each;          /* rows, of the manners that count them; pictures that are cut into windows */
+    float empty;          /* of a product's rows, the share that only fills up what experts get; 0 */
     double held_bytes;    /* convolutions: what the model's own code holds while it runs, its result counted, where a
                              * run of it was counted (ft_graph.held_bytes); 0: not said */
     float effort;         /* its time over the op's, for reasons that were asked for (an uneven load of experts); 1 */
@@ -168,6 +170,8 @@ typedef struct ft_block {
     ft_phase phase;
     int32_t first, count; /* nodes */
     int64_t repeat;
+    bool
+        reversible; /* its iterations are undone: the backward pass makes their carries again in place of keeping them */
     ft_ref carry_in, carry_out;
     ft_ref fed_by;   /* the tensor of an earlier block that the first iteration's carry_in is */
     int32_t mirror;  /* backward blocks: the forward block they undo; otherwise -1 */

@@ -111,6 +111,7 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
     bool low = m->stack->grouped_experts && ft_dtype_bytes(b->math) < 2;
     n.op = ft__gemm_kernel(b->math == FT_TF32 || low ? b->math : t.dtype, loop ? 1 : hit, each, out, in, "nt", false);
     n.op.name = "bmm";
+    n.empty = (float)(1 - (double)routed / ((double)hit * (double)each)); /* rounded up to whole rows */
     if (loop) { /* there is no grouped product in fp32: the host waits for the sizes and multiplies one by one */
         n.count = (float)hit;
         n.synced = true;

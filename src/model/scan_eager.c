@@ -14,12 +14,20 @@ static ft_ref broadcast(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t rows,
     return ft__pointwise_over(b, at, "mul", 2, in, rows, cols);
 }
 
-/* The same, where y still lies as the convolution wrote it, channel by channel: across the order of the result. */
+/* The same where a sum follows: a matrix product that is written out. */
+static ft_ref terms(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
+{
+    ft_ref product = broadcast(b, at, x, y, rows, cols);
+    if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].contracts = true;
+    return product;
+}
+
+/* Such terms where y still lies as the convolution wrote it, channel by channel: across the order of the result. */
 static ft_ref across(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t rows, int64_t cols)
 {
     const ft_tensor *t = ft__tensor_of(b, y);
     y = ft__view_as(b, y, t->rows, t->cols, FT_PERMUTED);
-    ft_ref product = broadcast(b, at, x, y, rows, cols);
+    ft_ref product = terms(b, at, x, y, rows, cols);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_ACROSS;
     return product;
 }
@@ -84,7 +92,7 @@ static ft_ref across_chunks(ft_build *b, const ft_scan *s, ft_ref states, ft_ref
     decay = padded(b, FT_AT(SCAN_ENDS), ft__slice(b, decay, s->batch * s->heads, s->chunks), s->batch * s->heads, ends);
     decay = ft__pointwise(b, FT_AT(SCAN_ENDS), "exp", segment_sum(b, decay, s->batch * s->heads, ends));
     decay = ft__view(b, decay, s->batch * s->heads * ends * ends, 1, true);
-    ft_ref all = broadcast(b, FT_AT(SCAN_PASS), decay, states, s->batch * ends * ends * cells, s->state);
+    ft_ref all = terms(b, FT_AT(SCAN_PASS), decay, states, s->batch * ends * ends * cells, s->state);
     all = sum_over(b, FT_AT(SCAN_PASS), all, ends, s->batch * ends * cells, s->state);
     return ft__slice(b, all, s->batch * s->chunks * cells, s->state);
 }
@@ -119,7 +127,7 @@ ft_ref ft__scan_eager(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_re
 
     /* inside a chunk: Y_diag = ((C B') * L) x */
     ft_ref left = ft__pointwise(b, FT_AT(SCAN_L), "exp", segment_sum(b, a, lanes, side));
-    ft_ref g = broadcast(b, FT_AT(SCAN_CB), query, key, pairs, n);
+    ft_ref g = terms(b, FT_AT(SCAN_CB), query, key, pairs, n);
     g = ft__reduce(b, FT_AT(SCAN_CB), "sum", g);
     g = ft__mul(b, FT_AT(SCAN_M), g, ft__view(b, left, pairs, 1, true));
     g = ft__view(b, ft__reduce(b, FT_AT(SCAN_M), "sum", g), pairs, 1, false);
@@ -130,13 +138,13 @@ ft_ref ft__scan_eager(ft_maker *m, const ft_scan *s, ft_ref x, ft_ref key, ft_re
     ft_ref decay = ft__pointwise2(b, FT_AT(SCAN_DECAY), "sub", sums, ft__slice(b, sums, lanes, 1));
     decay = ft__view(b, ft__pointwise(b, FT_AT(SCAN_DECAY), "exp", decay), rows, 1, true);
     ft_ref faded = ft__mul(b, FT_AT(SCAN_B_DECAY), key, decay);
-    ft_ref states = broadcast(b, FT_AT(SCAN_BX), faded, x, rows * dim, n);
+    ft_ref states = terms(b, FT_AT(SCAN_BX), faded, x, rows * dim, n);
     states = sum_over(b, FT_AT(SCAN_BX), states, side, s->batch * s->chunks * s->inner, n);
     states = across_chunks(b, s, states, sums);
 
     /* what the tokens see of them: Y_off = C state, decayed */
     ft_ref since = ft__view(b, ft__pointwise(b, FT_AT(SCAN_SINCE), "exp", sums), rows, 1, true);
-    ft_ref seen = broadcast(b, FT_AT(SCAN_C_STATE), query, states, rows * dim, n);
+    ft_ref seen = terms(b, FT_AT(SCAN_C_STATE), query, states, rows * dim, n);
     seen = ft__view(b, ft__reduce(b, FT_AT(SCAN_C_STATE), "sum", seen), rows, dim, false);
     seen = ft__mul(b, FT_AT(SCAN_SINCE), seen, since);
     y = ft__add(b, FT_AT(SCAN_Y), y, seen);

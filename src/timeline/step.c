@@ -95,6 +95,15 @@ static void add_checkpoints(const ft_graph *g, const ft_issuer *host, bool polic
     }
 }
 
+/* What a kernel contracts: matrix products whichever way they are run, those of a scan and those written out term by
+ * term among them. */
+static double contracted(const ft_node *n, const ft_timed *k)
+{
+    if (n->contracts && n->op.kind == FT_OP_ELEMENTWISE) return 2 * (double)n->op.u.elementwise.numel * k->times;
+    bool scan = n->verb == FT_DO_SCAN && n->op.kind == FT_OP_GEMM;
+    return scan || ft__node_class(n) == FT_CONTRACTION ? k->forecast.flops * k->times : 0;
+}
+
 /* Sums over the kernels: phases, classes, sources, and the shares of time by what bounds them. */
 static void add_up(const ft_graph *g, ft_step *out, spread *errors)
 {
@@ -109,13 +118,13 @@ static void add_up(const ft_graph *g, ft_step *out, spread *errors)
         ft_class class = ft__node_class(n);
         out->class_ms[class] += ms;
         out->class_flops[class] += flops;
-        /* Rates count contractions, as everybody does. Fused attention makes its scores again in the backward pass:
-         * that ran, but it is no part of the model. */
-        if (class == FT_CONTRACTION) {
-            out->executed_flops += flops;
-            if (n->phase != FT_RECOMPUTE)
-                out->model_flops += n->op.kind == FT_OP_ATTENTION && n->op.pass == FT_PASS_BWD ? 0.8 * flops : flops;
-        }
+        /* Rates count contractions, as everybody does. Fused attention makes its scores again in the backward pass, and
+         * experts' shares are rounded up to whole rows: that ran, but it is no part of the model. */
+        const double product = contracted(n, k);
+        out->executed_flops += product;
+        if (n->phase != FT_RECOMPUTE)
+            out->model_flops += product * (1 - (double)n->empty) *
+                                (n->op.kind == FT_OP_ATTENTION && n->op.pass == FT_PASS_BWD ? 0.8 : 1);
         out->launches += k->times;
         by_bound[f->bound == FT_BOUND_OVERHEAD ? FT_BOUND_OVERHEAD : f->bound] += ms - launch;
         *(f->source == FT_SOURCE_ROOFLINE     ? &out->roofline
