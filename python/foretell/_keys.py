@@ -115,6 +115,7 @@ class ModelRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -220,6 +221,7 @@ class ChooseRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -342,6 +344,7 @@ class ChooseServeRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -487,6 +490,7 @@ class InferRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -593,6 +597,7 @@ class LargestRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -667,6 +672,7 @@ class PlanRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -776,6 +782,7 @@ class PlanServeRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -912,6 +919,7 @@ class ScaleRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
@@ -1016,6 +1024,7 @@ class ServeRequest(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    source_tokens: int
     mtp: int
     read_as: str
     loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]

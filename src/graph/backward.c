@@ -125,6 +125,17 @@ static bool reached(const ft_tape *t, const ft_block *forward)
     return false;
 }
 
+/* What a layer was given, as its result less what it added: two differences, as large as the gradient. */
+static void take_back(ft_tape *t, ft_ref carry, ft_ref g)
+{
+    ft_build *b = &t->b;
+    ft_phase was = b->phase;
+    b->phase = FT_RECOMPUTE;
+    ft_ref twin = ft__pointwise2(b, FT_AT(RESIDUAL), "sub", g, g);
+    b->phase = was;
+    if (b->status == FT_OK && ft__tape_widen(t)) t->again[carry] = twin;
+}
+
 static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch, bool last)
 {
     ft_build *b = &t->b;
@@ -160,6 +171,7 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch
                                 : !layer                                          ? FT_RECOMPUTED_NOTHING
                                 : recompute == FT_RECOMPUTE_SELECTIVE             ? FT_RECOMPUTED_CHEAP
                                                                                   : FT_RECOMPUTED_LAYER;
+    if (forward.reversible && walks && forward.carry_in != FT_NONE) take_back(t, forward.carry_in, g);
     ft__run_recomputed(t, &forward, again);
     if (walks) t->grad[forward.carry_out] = g;
     for (int32_t i = forward.first + forward.count - 1; i >= forward.first && b->status == FT_OK; i--) {
@@ -167,7 +179,7 @@ static void undo(ft_tape *t, int32_t index, ft_recompute recompute, bool pytorch
         ft__tape_node(t, &n);
     }
     if (b->status != FT_OK) return;
-    if (pytorch) ft__checkpoint_end(t, &forward, again);
+    if (pytorch && !forward.reversible) ft__checkpoint_end(t, &forward, again);
     b->g->blocks[mine].count = b->g->node_count - b->g->blocks[mine].first;
     if (forward.carry_in == FT_NONE) return;
     ft_ref back = ft__tape_grad(t, forward.carry_in);

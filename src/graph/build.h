@@ -140,6 +140,9 @@ ft_ref ft__view_as(ft_build *b, ft_ref x, int64_t rows, int64_t cols, ft_order o
 ft_ref ft__detach(ft_build *b, ft_ref x); /* a view that no gradient passes */
 ft_ref ft__slice(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
 void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *out);
+/* Two streams under one name, as what a block hands on has to be, and apart again: nothing is copied, either way. */
+ft_ref ft__both(ft_build *b, ft_ref x, ft_ref y);
+void ft__apart(ft_build *b, ft_ref both, const int64_t rows[2], const int64_t cols[2], ft_ref out[2]);
 ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols);
 ft_ref ft__contiguous(ft_build *b, ft_at at, ft_ref x); /* a copy where x is strided, x otherwise */
 ft_ref ft__copy(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols);      /* repeats when larger than x */

@@ -72,6 +72,32 @@ void ft__split(ft_build *b, ft_ref x, int count, const int64_t *cols, ft_ref *ou
     ft__emit(b, &n);
 }
 
+ft_ref ft__both(ft_build *b, ft_ref x, ft_ref y)
+{
+    if (b->status != FT_OK) return FT_NONE;
+    const ft_tensor t = *ft__tensor_of(b, x), u = *ft__tensor_of(b, y);
+    const bool alike = t.rows == u.rows;
+    ft_node n = ft__node_of(FT_DO_CAT, FT_AT(SPLIT));
+    ft__node_in(&n, x);
+    ft__node_in(&n, y);
+    ft_ref out = ft__node_out(b, &n, alike ? t.rows : t.rows * t.cols + u.rows * u.cols, alike ? t.cols + u.cols : 1,
+                              t.dtype, t.element_bytes);
+    n.streams = true;
+    ft__emit(b, &n);
+    return out;
+}
+
+void ft__apart(ft_build *b, ft_ref both, const int64_t rows[2], const int64_t cols[2], ft_ref out[2])
+{
+    out[0] = out[1] = FT_NONE;
+    if (b->status != FT_OK) return;
+    ft_node n = ft__node_of(FT_DO_SPLIT, FT_AT(SPLIT));
+    ft__node_in(&n, both);
+    for (int i = 0; i < 2; i++) out[i] = ft__node_view(b, &n, both, rows[i], cols[i], false);
+    n.streams = true;
+    ft__emit(b, &n);
+}
+
 ft_ref ft__expand(ft_build *b, ft_ref x, int64_t rows, int64_t cols)
 {
     if (b->status != FT_OK) return FT_NONE;

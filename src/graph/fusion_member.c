@@ -30,7 +30,7 @@ static ft_part row_part(const ft_node *n)
 
 ft_part ft__fusion_part(const ft_node *n)
 {
-    if (n->synced) return FT_LIBRARY;
+    if (n->synced || (n->streams && n->verb == FT_DO_CAT)) return FT_LIBRARY;
     switch (n->verb) {
     case FT_DO_VIEW:
     case FT_DO_SLICE:

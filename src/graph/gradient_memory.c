@@ -77,6 +77,10 @@ void ft__backward_split(ft_tape *t, const ft_node *n)
     if (!any || !ft__needs_grad(t, n->in[0])) return;
     for (int i = 0; i < n->out_count; i++)
         if (part[i] == FT_NONE) part[i] = ft__zeros(t, n->at, n->out[i]);
+    if (n->streams) {
+        ft__tape_give(t, n->in[0], ft__both(&t->b, part[0], part[1]));
+        return;
+    }
     const ft_tensor *x = T(n->in[0]);
     ft__tape_give(t, n->in[0], ft__cat(&t->b, n->at, n->out_count, part, x->rows, x->cols));
 }
@@ -114,8 +118,8 @@ void ft__backward_cat(ft_tape *t, const ft_node *n, ft_ref g)
             ft__tape_give(t, n->in[i], g);
             continue;
         }
-        ft_ref part = ft__view(&t->b, g, x->rows, x->cols, true);
-        if (part != FT_NONE) T(part)->gaps = true;
+        ft_ref part = ft__view(&t->b, g, x->rows, x->cols, !n->streams);
+        if (part != FT_NONE) T(part)->gaps = !n->streams;
         ft__tape_give(t, n->in[i], part);
     }
 }

@@ -144,6 +144,7 @@ typedef struct ft_node {
     bool synced;          /* the host waits for its result (nonzero, item) */
     bool assigns;         /* copies into parts of one tensor, each of which copies the whole gradient going back */
     bool inside;          /* launched by a library within the call of its neighbour: nothing dispatches it */
+    bool streams;         /* split, cat: two streams under one name, nothing is copied */
     bool contracts;       /* pointwise: products that are summed up next, a contraction that is written out */
     bool adds;            /* scattered elements are added to what is there; picked ones come back by atomics */
     const char *rule;     /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
@@ -170,8 +171,7 @@ typedef struct ft_block {
     ft_phase phase;
     int32_t first, count; /* nodes */
     int64_t repeat;
-    bool
-        reversible; /* its iterations are undone: the backward pass makes their carries again in place of keeping them */
+    bool reversible; /* its iterations are undone: going back what they were given is made again, not kept */
     ft_ref carry_in, carry_out;
     ft_ref fed_by;   /* the tensor of an earlier block that the first iteration's carry_in is */
     int32_t mirror;  /* backward blocks: the forward block they undo; otherwise -1 */

@@ -8,8 +8,11 @@
 #include <stdint.h>
 
 #include "graph/format.h"
+#include "model/actor.h"
+#include "model/buckets.h"
 #include "model/bytes.h"
 #include "model/layer_fields.h"
+#include "model/protein.h"
 #include "model/steps.h"
 
 /* Which builder: see model.c. */
@@ -83,6 +86,8 @@ typedef enum ft_mixer {
     FT_MIX_SHARED,     /* mamba2 behind a transformer layer whose weights all such layers share: shared_block.c */
     FT_MIX_RWKV,       /* a mean of earlier tokens with a decay by channel: rwkv.c */
     FT_MIX_MLSTM,      /* xLSTM's matrix memory: mlstm.c */
+    FT_MIX_NEAR,       /* attention of a chunk to itself and its neighbours: buckets.c */
+    FT_MIX_HASHED,     /* the same of what hashes put side by side: buckets.c */
     FT_MIX_NONE
 } ft_mixer;
 typedef enum ft_feed {
@@ -141,6 +146,10 @@ typedef struct ft_arch {
     int64_t prefix;         /* learned tokens before every sequence: cpmant */
     int64_t embed_width;    /* of the token embedding where it is not `hidden` (opt-350m); else 0 */
     ft_bytes bytes;         /* groups of them are what layers read: blt */
+    ft_buckets buckets;     /* of attention over chunks: reformer */
+    ft_protein protein;     /* that layers look at: evolla */
+    ft_actor actor;         /* beside the language model: pi0 */
+    bool reversible;        /* two streams, of which layers are undone going back in place of keeping them: reformer */
     /* what a layer is made of */
     const char *activation;                /* Hugging Face's name: "gelu_new", "silu", "quick_gelu" */
     bool gated;                            /* act(gate) * up */
@@ -274,15 +283,14 @@ typedef struct ft_arch {
     ft_attn_gate attn_gate;
     int64_t relative_rank, relative_extent; /* scores get a bias by distance, of a product of so many columns for each
                                              * head; how far it reaches in layers without a window: inkling */
-    bool stream_convs;     /* keys, values and what both halves of a layer add pass a short convolution: inkling */
-    bool qk_convs;         /* queries and keys pass two short convolutions together: zaya */
-    bool stream_scaled;    /* the stream is fp32, and both sides of a sum are moved and scaled by channel: zaya */
-    bool dynamic_mask;     /* attention is masked by what values say: doge */
-    bool sub_norms;        /* what attention made and what the network made are normed before their last products:
+    bool stream_convs;  /* keys, values and what both halves of a layer add pass a short convolution: inkling */
+    bool qk_convs;      /* queries and keys pass two short convolutions together: zaya */
+    bool stream_scaled; /* the stream is fp32, and both sides of a sum are moved and scaled by channel: zaya */
+    bool dynamic_mask;  /* attention is masked by what values say: doge */
+    bool sub_norms;     /* what attention made and what the network made are normed before their last products:
                              * bitnet */
-    bool mlp_sub_norm;     /* the network's alone: kosmos-2.5 */
-    bool value_norm;       /* values are normed without a weight: gemma4 */
-    bool plain_heads_norm; /* the norm of heads has no weight */
+    bool mlp_sub_norm;  /* the network's alone: kosmos-2.5 */
+    bool value_norm, plain_heads_norm; /* values are normed without a weight: gemma4; heads' norm has no weight */
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */
     int64_t index_blocks;                       /* whose keys are blocks of so many tokens: minimax_m3 */
     int64_t index_pool;                         /* whose keys are gated means of so many tokens: glm5_next */
@@ -316,15 +324,14 @@ typedef struct ft_arch {
     /* what sees: a tower before the language model (tower.c) */
     int64_t tower_layers, tower_hidden, tower_ffn, tower_heads, tower_kv_heads, tower_head_dim;
     int64_t tower_patch, tower_frames, tower_channels;
-    int64_t tower_positions; /* rows of a learned table; 1: one for each patch of `tower_size` */
-    int64_t tower_merge;     /* patches of so many by so many become one token */
-    int64_t tower_mergers;   /* projectors: one, and one for each layer that is looked into */
-    int64_t tower_out;       /* the projector's inner width; 0: a single product; 1: as wide as what it reads;
+    int64_t tower_positions;       /* rows of a learned table; 1: one for each patch of `tower_size` */
+    int64_t tower_merge;           /* patches of so many by so many become one token */
+    int64_t tower_mergers;         /* projectors: one, and one for each layer that is looked into */
+    int64_t tower_out;             /* the projector's inner width; 0: a single product; 1: as wide as what it reads;
                              * 2: as the language model */
-    int64_t tower_size;      /* a picture's edge where the tower has one size; 0: any */
-    int64_t tower_tokens;    /* of a picture, where they are fixed */
-    bool tower_class;        /* a class token */
-    bool tower_pools;        /* merged patches are averaged, not joined: gemma */
+    int64_t tower_size;            /* a picture's edge where the tower has one size; 0: any */
+    int64_t tower_tokens;          /* of a picture, where they are fixed */
+    bool tower_class, tower_pools; /* a class token; merged patches are averaged, not joined: gemma */
     bool tower_gated, tower_bias, tower_mlp_bias, tower_rms, tower_sandwich, tower_qk_norm;
     bool tower_end_norm, tower_first_norm;
     bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
@@ -345,6 +352,7 @@ typedef struct ft_arch {
     bool cross;        /* layers have a half that looks at what an encoder made: trocr */
     int64_t source_tokens; /* of what another model made, which is given: musicgen */
     int64_t cross_every;  /* before each so many-th layer a gated one looks at what an encoder made: idefics; 0: none */
+    bool cross_behind;    /* behind such a layer instead: evolla */
     int64_t cross_width;  /* of what they look at; 0: hidden */
     bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
@@ -376,8 +384,7 @@ typedef struct ft_arch {
     double quantized_bits; /* of a weight; 0: nothing that the program has a format for */
     ft_formats formats;    /* by kind of module, where quantized_bits is not 0 */
     bool kv_fp8;           /* the checkpoint comes with scales for a cache in fp8 */
-    /* what the file said and nobody used, for warnings */
-    bool nearest; /* read as a relative of an architecture that is not known */
+    bool nearest;          /* read as a relative of an architecture that is not known */
 } ft_arch;
 
 void ft__arch_release(ft_arch *arch);

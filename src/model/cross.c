@@ -11,10 +11,11 @@ void ft__part_source(ft_maker *m)
     const ft_workload *asked = m->work;
     if (a->source_tokens > 0) {
         int64_t wide = a->cross_width > 0 ? a->cross_width : a->hidden;
-        m->source_len = a->source_tokens;
+        m->source_len = asked->source > 0 ? asked->source : a->source_tokens;
         if (asked->task != FT_DECODE)
             m->source = ft__input(&m->b, m->batch * m->source_len, wide, ft_dtype_bytes(m->b.stored));
     }
+    if (a->protein.reader.layers > 0) ft__part_protein(m);
     if (!a->tower_source || m->b.status != FT_OK) return;
     ft_workload own = *asked;
     if (own.images < 1) {

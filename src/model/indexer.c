@@ -9,14 +9,17 @@
 
 void ft__attend_topk(const ft_maker *m, ft_scores *s, int64_t keys)
 {
+    const bool all = keys >= m->kv_len;
+    if (all && m->q_len == 1) return;
     if (m->engine || ft__flashes(m->work->attention)) {
+        if (all) return;
         if (m->q_len == 1)
             s->shape.kv_len = keys;
         else
             s->shape.window = keys; /* each query sees so many, wherever they stand */
         return;
     }
-    s->shape.masked = true;
+    s->shape.masked = true; /* which plain transformers makes of what was picked, be it all that there is */
 }
 
 /* One kernel of products and their sum over heads, then the best by digits. */

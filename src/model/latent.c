@@ -148,7 +148,7 @@ static ft_ref attend(ft_maker *m, ft_ref x, ft_ref gate, ft_ref q, ft_ref k, ft_
                    .v_dense = v_dense};
     if (a->sinks && m->work->attention != FT_SDPA && m->work->attention != FT_EAGER)
         ft__parameter(b, "attn.sinks", 1, a->heads); /* attention that is written out makes its own */
-    if (best > 0 && best < m->kv_len) ft__attend_topk(m, &s, best);
+    if (best > 0) ft__attend_topk(m, &s, best);
     ft_ref y = ft__part_attend(m, FT_AT(ATTN_ATTEND), q, k, v, &s);
     return out_product(m, x, y, gate);
 }

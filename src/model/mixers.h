@@ -49,6 +49,23 @@ ft_ref ft__part_ahead_open(ft_maker *m, ft_ref words, ft_ref *positions);
 ft_ref ft__part_ahead_attention(ft_maker *m, ft_ref x);
 ft_ref ft__part_ahead_close(ft_maker *m, ft_ref x);
 
+/* buckets.c: attention over chunks, by places and by hashes; a layer of two streams that can be undone, around it;
+ * positions by row and column; tokens that fill the last chunk up. */
+ft_ref ft__part_near(ft_maker *m, ft_ref x);
+ft_ref ft__part_hashed(ft_maker *m, ft_ref x);
+ft_ref ft__part_reversible(ft_maker *m, ft_ref both, ft_ref (*mix)(ft_maker *, ft_ref));
+ft_ref ft__part_axial(ft_maker *m, ft_ref x);
+int64_t ft__buckets_padding(const ft_maker *m);
+
+/* protein.c: what was read of a protein, once per pass: the source of layers that look at it. aligner.c: such a layer. */
+void ft__part_protein(ft_maker *m);
+ft_ref ft__part_aligner(ft_maker *m, ft_ref x);
+ft_ref ft__part_written_out(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, int64_t groups, int64_t queries,
+                            int64_t keys, int64_t dim);
+
+/* actor.c: a language model and, beside it, the layers that make actions of what it read. */
+void ft__make_actor(ft_maker *m);
+
 /* bytes.c: a model of bytes: stacks of narrow layers around those of the model, which read groups. */
 void ft__make_bytes(ft_maker *m);
 

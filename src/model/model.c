@@ -86,6 +86,10 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
                   .per_layer = FT_NONE,
                   .places = FT_NONE,
                   .source = FT_NONE,
+                  .keys = FT_NONE,
+                  .values = FT_NONE,
+                  .beside_keys = FT_NONE,
+                  .beside_values = FT_NONE,
                   .mask = FT_NONE};
     m.engine = ft__by_engine(w);
     m.b.lora_rank = training ? w->lora_rank : 0;
@@ -174,7 +178,8 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         sums.wide = sums.wide && sums.buffer;
         if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_recomputed(g, w);
         if (w->recompute == FT_RECOMPUTE_FULL && w->spared) ft__mark_spared(g, w);
-        FT_TRY(ft__graph_backward(g, w->recompute, !scores, sums, err));
+        const ft_recompute again = arch->reversible ? FT_RECOMPUTE_FULL : w->recompute; /* layers are undone */
+        FT_TRY(ft__graph_backward(g, again, !scores, sums, err));
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;
     }

@@ -25,7 +25,9 @@ typedef struct ft_maker {
     ft_ref probabilities; /* of the last attention that was written out */
     ft_ref source;        /* what an encoder made, of `source_len` tokens a sequence (0: there is none) */
     int64_t source_len;
-    ft_ref mask; /* additive mask; FT_NONE where the implementation passes none */
+    ft_ref keys, values;               /* of the last attention */
+    ft_ref beside_keys, beside_values; /* of another stack's layer, which attention reads too; FT_NONE: none */
+    ft_ref mask;                       /* additive mask; FT_NONE where the implementation passes none */
 } ft_maker;
 
 /* Norm of `width` = x's columns; rmsnorm is written out as transformers does it unless fused. */

@@ -325,7 +325,8 @@ static void join_source(ft_maker *m, projected *p, ft_scores *s)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t rows = m->batch * (m->kv_len + m->source_len) * a->kv_heads;
-    if ((!a->merged && a->canvas < 1) || m->source_len < 1) return;
+    bool beside = m->beside_keys != FT_NONE; /* of another stack's layer */
+    if ((!a->merged && a->canvas < 1 && !beside) || m->source_len < 1) return;
     if (p->source_v == FT_NONE) p->source_v = p->source_k; /* keys are values */
     if (a->merged && a->qk_norm != FT_NO_QK_NORM && m->work->task != FT_DECODE)
         p->source_k = ft__part_norm(m, FT_AT(ATTN_QK_NORM), p->source_k, a->norm, a->norm_bias);
@@ -335,7 +336,7 @@ static void join_source(ft_maker *m, projected *p, ft_scores *s)
     s->shape.kv_len = m->kv_len + m->source_len;
     s->shape.causal = false;
     s->shape.window = 0;
-    s->shape.masked = m->q_len > 1 && a->merged;
+    s->shape.masked = m->q_len > 1 && (a->merged || beside);
     s->k_dense = s->v_dense = true;
 }
 
@@ -345,7 +346,7 @@ ft_ref ft__part_self_attention(ft_maker *m, ft_ref x, bool windowed, bool rotate
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    projected p = {.gate = FT_NONE, .source_k = FT_NONE, .source_v = FT_NONE, .own_keys = !(manner & FT_SHARES_KEYS)};
+    projected p = {FT_NONE, FT_NONE, FT_NONE, FT_NONE, m->beside_keys, m->beside_values, !(manner & FT_SHARES_KEYS)};
     bool own_values = p.own_keys && !(manner & FT_KEYS_ARE_VALUES);
     bool fused = a->fused_qkv || m->stack->fused_projections || m->engine;
     ft__module(b, 1);
@@ -379,11 +380,13 @@ static ft_ref attended(ft_maker *m, ft_ref x, projected p, bool windowed, bool r
     s.shape.masked = outgrown || (m->work->task == FT_DECODE && m->work->cache == FT_CACHE_STATIC) ||
                      ((a->keys_spread || (a->picture_masked && m->work->images > 0)) && m->q_len > 1);
     if (a->v_dim > 0) s.shape.v_dim = a->v_dim;
-    if (sparse > 0 && sparse < m->kv_len) ft__attend_topk(m, &s, sparse);
+    if (sparse > 0) ft__attend_topk(m, &s, sparse);
     if (p.own_keys) {
         p.k = ft__part_remember(m, p.k, a->kv_heads, a->head_dim);
         p.v = ft__part_remember(m, p.v, a->kv_heads, value_dim(a));
     }
+    m->keys = p.k;
+    m->values = p.v;
     lay_out(m, rotated, &s);
     join_source(m, &p, &s);
     if (a->sinks && ft__flashes(m->work->attention)) ft__parameter(b, "attn.sinks", 1, a->heads);

@@ -114,6 +114,8 @@ typedef struct ft_workload {
     ft_dtype kv_dtype;
     int64_t batch, seq;
     int64_t images, image_height, image_width; /* pictures beside each sequence, of a model that sees; 0: none */
+    int64_t
+        source;  /* tokens of what is read beside each sequence, of a model that looks at such (a protein); 0: usual */
     int64_t mtp; /* modules behind the model that predict further tokens, and are trained; 0: none */
     ft_attention_kind attention;
     ft_execution execution;

@@ -70,9 +70,12 @@ static const char *positions(const ft_effect_case *c)
 /* diffusers checkpoints blocks of a U-Net, whose skips keep what lies between them; ours are walked without. */
 static const char not_run_again[] = "running blocks of a U-Net again is not forecast";
 
+static const char undone[] = "the model's layers are undone going back: they run again whatever is said";
+
 static const char *some_layers(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
+    if (c->a->reversible) return undone;
     if (c->w->recompute != FT_RECOMPUTE_FULL) return "\"recompute\" is not \"full\"";
     return c->a->design == FT_DECODER_ONLY ? NULL : "forecast for decoders";
 }
@@ -167,6 +170,7 @@ static const char *attending(const ft_effect_case *c)
     const bool windows = c->a->design == FT_VIT && c->a->tower_window > 0; /* SAM's, which sdpa takes in evaluation */
     if (!ft__attends(c->a)) return "the model has no attention";
     if (ft__own_scores(c->a)) return "the model's code writes its scores out, whatever is asked for";
+    if (c->a->reversible) return "the model's attention is its own, whatever is said";
     return windows && c->trains ? "in training the model's windows are written out" : NULL;
 }
 
@@ -189,6 +193,7 @@ static const char *recomputing(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
     if (c->a->design == FT_UNET) return not_run_again;
+    if (c->a->reversible) return undone;
     bool scores = c->w->recompute == FT_RECOMPUTE_SELECTIVE && c->w->execution == FT_RUN_FUSED && !c->w->again;
     return scores && ft__flashes(c->w->attention) ? "fused flash attention keeps no scores to drop" : NULL;
 }
@@ -241,6 +246,12 @@ static const char *picture_size(const ft_effect_case *c)
     if (pictures(c)) return pictures(c);
     if (c->w->images < 1) return "\"images\" is 0";
     return c->a->tower_size > 0 ? "the model's pictures have one size" : NULL;
+}
+
+static const char *beside(const ft_effect_case *c)
+{
+    return c->a->protein.reader.layers > 0 || c->a->source_tokens > 0 ? NULL
+                                                                      : "the model reads nothing beside its sequence";
 }
 
 static const char *predicting(const ft_effect_case *c)
@@ -306,6 +317,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_IMAGE_LAYOUT] = images,
     [FT_KEY_ID_IMAGES] = pictures,
     [FT_KEY_ID_IMAGE_SIZE] = picture_size,
+    [FT_KEY_ID_SOURCE] = beside,
     [FT_KEY_ID_MTP] = predicting,
     [FT_KEY_ID_READ_AS] = read_as,
     [FT_KEY_ID_TRAIN_TOKENS] = days,

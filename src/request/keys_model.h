@@ -126,6 +126,11 @@
       "height and width of those pictures in pixels, `\"768x1024\"`; `1024x1024` when left out. Towers of one size "   \
       "have their own. Of a model of pictures and of a denoiser: what it takes, square but for a video's frames; its " \
       "config's when left out")                                                                                        \
+    FLAG(SOURCE, "source_tokens", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "source-tokens", 0, "N",                      \
+      STEPS | INFER | LARGEST,                                                                                         \
+      "tokens of what is read beside each sequence: a protein's residues",                                             \
+      "tokens of what layers look at beside each sequence: residues of a protein (`evolla`, 1024 when left out), the " \
+      "text that music is made of (`musicgen`). `seq` does not count them")                                            \
     FLAG(MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", STEPS | INFER | LARGEST,                                \
       "modules that predict further tokens, behind the model (Megatron's --mtp-num-layers)",                           \
       "0; so many modules behind the last layer that each predict one token more (DeepSeek-V3's form): a norm and a "  \

@@ -346,8 +346,8 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__picture_size_read(&said, &out->pictures_of, err));
     FT_TRY(find_model(source, model, said.at[FT_KEY_ID_READ_AS].text, out->pictures_of, &out->arch, err));
     out->model = json_is_string(model) ? json_string_value(model) : out->arch->model_type;
-    if (out->arch->checkpointed && out->work.task == FT_TRAIN && !ft__given(&said, FT_KEY_ID_RECOMPUTE))
-        out->work.recompute = FT_RECOMPUTE_FULL;
+    const bool again = out->arch->reversible || (out->arch->checkpointed && !ft__given(&said, FT_KEY_ID_RECOMPUTE));
+    if (again && out->work.task == FT_TRAIN) out->work.recompute = FT_RECOMPUTE_FULL;
     FT_TRY(check_task(out, err));
     FT_TRY(settle_sizes(object, &said, out, err));
     ft__pictures_settle(&said, out);

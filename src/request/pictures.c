@@ -1,6 +1,7 @@
 /* pictures.c: pictures beside each sequence, for models that see. */
 #include "request/pictures.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,12 +34,32 @@ ft_status ft__picture_size_read(const ft_said *said, ft_picture_size *out, ft_er
                        (int)ft__utf8_cut(size, 40), size, LARGEST_EDGE);
 }
 
+/* What a model reads or makes that a request has no usual word for. */
+static void remark_beside(const ft_said *said, ft_model_request *out)
+{
+    const ft_arch *a = out->arch;
+    if (a->protein.reader.layers > 0 && !ft__given(said, FT_KEY_ID_SOURCE))
+        snprintf(out->remark, sizeof out->remark,
+                 "a protein of %lld residues is read beside each sequence; \"source_tokens\" says of how many",
+                 (long long)a->protein.usual);
+    if (a->actor.size.layers < 1) return;
+    if (out->work.task == FT_DECODE)
+        snprintf(
+            out->remark, sizeof out->remark,
+            "a step of decoding is one of denoising over %lld actions at once; %lld of them make an answer (\"osl\")",
+            (long long)a->actor.actions, (long long)a->actor.steps);
+    else if (ft__whole_of(said, FT_KEY_ID_IMAGES) < 1)
+        snprintf(out->remark, sizeof out->remark,
+                 "\"images\" is 0: %s acts on what cameras see, and its tower does not run", a->model_type);
+}
+
 void ft__pictures_settle(const ft_said *said, ft_model_request *out)
 {
     ft_workload *w = &out->work;
     const ft_arch *a = out->arch;
     const ft_picture_size size = out->pictures_of;
     w->image_height = w->image_width = a->tower_size > 0 ? a->tower_size : USUAL_EDGE;
+    remark_beside(said, out);
     if (a->tower_layers < 1) return;
     if (size.height > 0 && a->tower_size < 1) {
         w->image_height = size.height;

@@ -111,6 +111,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     w->loss = (ft_entropy)ft__word_of(said, FT_KEY_ID_LOSS);
     w->loss_positions = ft__given(said, FT_KEY_ID_LOSS_POSITIONS) ? ft__whole_of(said, FT_KEY_ID_LOSS_POSITIONS) : 0;
     w->mtp = ft__whole_of(said, FT_KEY_ID_MTP);
+    w->source = ft__whole_of(said, FT_KEY_ID_SOURCE);
     w->ema = ft__switch_of(said, FT_KEY_ID_EMA);
     w->moment_bytes = moments >= 0 ? ft__moment_bytes[moments] : 0;
     w->updates_in_backward = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD) && w->optimizer != FT_NO_OPTIMIZER;

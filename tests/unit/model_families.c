@@ -158,6 +158,7 @@ static double parameters_by(const ft_arch *arch, ft_task task, ft_execution exec
     ft_graph *g = NULL;
     work.execution = execution;
     work.cache = FT_CACHE_PAGED;
+    if (arch->reversible) work.seq = arch->max_position; /* it trains on no other */
     if (ft__model_graph(arch, &work, arena, &g, &err) != FT_OK) fail_msg("%s: %s", arch->model_type, err.message);
     return g->parameters;
 }

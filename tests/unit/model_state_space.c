@@ -187,11 +187,35 @@ static void texts_beyond_any_machine_are_refused(void **state)
     assert_int_equal(FT_E_RANGE, ft__model_graph(&arch, &work, f->arena, &f->graph, &f->err));
 }
 
+/* What is written out as terms and sums is counted as the products that it is, forward and twice as much back; nodes
+ * that are products by name know nothing of it. */
+static void terms_that_are_summed_are_products(void **state)
+{
+    fixture *f = *state;
+    const int64_t tokens = 256, side = 256, heads = 48, dim = 64, n = 128, layers = 3;
+    const double pairs = (double)(tokens * side * heads), cells = (double)(tokens * heads * dim);
+    const double inside = pairs * (double)(n + dim), between = 2 * cells * (double)n,
+                 ends = 4.0 * (double)(heads * dim * n);
+    const ft_graph *g = built(f, small, bf16(FT_TRAIN, 1, tokens));
+    double forward = 0, back = 0;
+    for (int32_t i = 0; i < g->block_count; i++)
+        for (int32_t k = g->blocks[i].first; k < g->blocks[i].first + g->blocks[i].count; k++) {
+            const ft_node *node = &g->nodes[k];
+            if (!node->contracts) continue;
+            assert_int_equal(node->op.kind, FT_OP_ELEMENTWISE);
+            *(node->phase == FT_FORWARD ? &forward : &back) += (double)node->op.u.elementwise.numel *
+                                                               (double)g->blocks[i].repeat;
+        }
+    assert_true(fabs(forward / ((double)layers * (inside + between + ends)) - 1) < 1e-6);
+    assert_true(fabs(back / forward - 2) < 0.01);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_are_those_of_the_library),
         cmocka_unit_test(launches_are_those_of_the_profiler),
+        cmocka_unit_test(terms_that_are_summed_are_products),
         cmocka_unit_test(the_written_out_scan_makes_the_tensor_that_was_seen),
         cmocka_unit_test(fused_kernels_are_few_and_small),
         cmocka_unit_test(every_parameter_gets_a_gradient),

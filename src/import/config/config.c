@@ -159,7 +159,7 @@ ft_status ft__config_sizes(const ft_reading *r, const char *key, int64_t *out, i
 
 bool ft__config_inside(const ft_reading *r, const char *key, ft_reading *out, ft_config_path path)
 {
-    const json_t *inside = json_object_get(r->config, key);
+    const json_t *inside = ft__config_value(r->config, key);
     if (!json_is_object(inside)) return false;
     path_of(path, r->where, key);
     *out = *r;

@@ -43,6 +43,9 @@
     X(drafts)          \
     X(canvas)          \
     X(bytes)           \
+    X(reformer)        \
+    X(evolla)          \
+    X(pi0)             \
     X(udop)            \
     X(xlstm)           \
     X(codebooks)       \

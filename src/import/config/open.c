@@ -13,7 +13,7 @@ static ft_status open_inner(ft_reading *r, ft_config_path path, ft_opened *o)
     o->has_own = false;
     ft_found inner = {.name = NULL};
     const char *word = ft__architecture_text_type(&o->outer);
-    const json_t *held = json_object_get(r->config, key);
+    const json_t *held = ft__config_value(r->config, key);
     if (held && !json_is_object(held) && !json_is_null(held))
         return ft__config_fail(r, FT_E_TYPE, key, "\"%s\" must be an object", key);
     if (ft__config_inside(r, key, r, path)) {

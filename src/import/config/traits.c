@@ -16,9 +16,9 @@ static const char *const qk_norms[] = {"none", "head", "bare", "own", "full", NU
 static const char *const routings[] = {"plain", "best_first", "corrected", "mixer", NULL};
 static const char *const deltas[] = {"joint", "apart", "channel", NULL};
 static const char *const attn_gates[] = {"none", "in_queries", "wide", "head", "low_rank", NULL};
-const char *const ft__mixer_words[] = {"attention", "latent",    "compressed", "delta", "mamba2",
-                                       "mamba",     "lightning", "conv",       "both",  "recurrent",
-                                       "shared",    "rwkv",      "mlstm",      "none",  NULL};
+const char *const ft__mixer_words[] = {"attention", "latent", "compressed", "delta",     "mamba2", "mamba",
+                                       "lightning", "conv",   "both",       "recurrent", "shared", "rwkv",
+                                       "mlstm",     "near",   "hashed",     "none",      NULL};
 const char *const ft__feed_words[] = {"dense", "experts", "both", "beside", "none", NULL};
 #define mixers ft__mixer_words
 
