@@ -1,6 +1,7 @@
 """Drawn convolutions under the profiler: which kernels the library takes, and for how long.
 
-    python profiled.py SEED SECONDS out.csv
+    python profiled.py SEED SECONDS out.csv            as networks have them, and by powers of two
+    python profiled.py SEED SECONDS out.csv points     filters of one pixel four times in five, then clips, signals, dilated
 
 A graph times a layer well in a twentieth of a second; the profiler times it passably in a hundredth, and names its
 kernels. 120 layers share a session. Each is called once to let the library choose, then three times between two marks,
@@ -28,8 +29,8 @@ from typing import Any
 
 import torch
 from convolutions import COLUMNS, build_convolution, outer, sizes
-from family import Case, choice, pick
-from layers import draw_layer
+from family import Case, choice, log_uniform, multiple, pick
+from layers import BATCHES, SIDES, WIDTHS, draw_layer, near
 from torch.profiler import ProfilerActivity, profile
 
 from foretell.calibrate.operands import Operands
@@ -65,8 +66,47 @@ def draw_power(rng: random.Random) -> Case:
     }
 
 
-def draw(rng: random.Random) -> Case | None:
-    case = draw_layer(rng) if rng.random() < 0.6 else draw_power(rng)
+def draw_point(rng: random.Random) -> Case:
+    """A product: channels by powers of two, as networks have them, or any."""
+    c, k, side = choice(rng, WIDTHS), 0, choice(rng, SIDES)
+    kind = pick(rng, {"power": 25.0, "network": 55.0, "eights": 14.0, "any": 6.0})
+    if kind == "power":
+        c, k, side = 2 ** rng.randint(4, 11), 2 ** rng.randint(4, 11), choice(rng, [7, 14, 28, 56, 112, 224])
+    elif kind == "network":
+        k = near(c * pick(rng, {0.25: 2.0, 0.5: 2.0, 1: 3.0, 2: 2.5, 4: 2.0, 0.17: 1.0, 6: 1.0}))
+    else:
+        c, k = (multiple(log_uniform(rng, 8, 5000), 8 if kind == "eights" else 1) for _ in range(2))
+        side = log_uniform(rng, 1, 400)
+    return {
+        "kind": "dense",
+        "dtype": "bf16",
+        "layout": pick(rng, {"nhwc": 11.0, "nchw": 9.0}),
+        "pass": pick(rng, {"fwd": 45.0, "bwd": 40.0, "input": 7.0, "filter": 8.0}),
+        "benchmark": 0,
+        "n": choice(rng, BATCHES),
+        "c": c,
+        "k": k,
+        "groups": 1,
+        "size": f"{side}x{side}",
+        "filter": "1x1",
+        "stride": 1,
+        "pad": "0x0",
+        "dilation": 1,
+    }
+
+
+def draw_rare(rng: random.Random) -> Case | None:
+    """Clips, signals and dilated filters of one group."""
+    case = draw_layer(rng)
+    rare = case and case["groups"] == 1 and (case["kind"] in ("one", "three") or case["dilation"] > 1)
+    return case if rare else None
+
+
+def draw(rng: random.Random, odds: str) -> Case | None:
+    if odds == "points":
+        case = draw_point(rng) if rng.random() < 0.3 else draw_rare(rng)  # which is there once in fourteen
+    else:
+        case = draw_layer(rng) if rng.random() < 0.6 else draw_power(rng)
     if case is None or min(outer(case)) < 1:
         return None
     if case["pass"] == "bwd" and rng.random() < 0.2:
@@ -129,6 +169,7 @@ def summed(calls: list[list[Kernel]]) -> float:
 
 def main() -> None:
     rng, until, path = random.Random(int(sys.argv[1])), time.monotonic() + float(sys.argv[2]), sys.argv[3]
+    odds = sys.argv[4] if len(sys.argv) > 4 else ""
     operands = Operands(torch.device("cuda"), 1 << 31)
     mark = torch.zeros(64, dtype=torch.int64, device="cuda")
     cold = torch.empty(1 << 27, dtype=torch.uint8, device="cuda")
@@ -138,7 +179,7 @@ def main() -> None:
         while time.monotonic() < until:
             cases: list[Case] = []
             while len(cases) < TOGETHER:
-                case = draw(rng)
+                case = draw(rng, odds)
                 if case:
                     cases.append(case)
             parts = traced(cases, operands, mark, cold)
