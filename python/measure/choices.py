@@ -2,15 +2,16 @@
 
     python choices.py gpu SECONDS SEED asked.csv         on a GPU: what is answered there alone
     python choices.py grow device.json COUNT out.bin     elsewhere: asks the rest and grows the trees
-    python choices.py grow device.json COUNT out.bin data/choices/convolutions.bin
-                                                         the same, but for 16 bits, whose trees are that file's
+    python choices.py grow device.json COUNT out.bin data/choices/convolutions.bin bf16
+                                                         the same of the kinds named; the other trees are that file's
 
 cuDNN 9 takes a description of a device (data/choices/h200.json has ours) and answers engine and knobs for a shape from
 that alone, in a fifth of a millisecond. In bf16 and tf32 COUNT convolutions each are drawn and asked so, and those of the
 profiled layers, but for plain products, which cuBLAS takes. fp32 may go to Fourier transforms, which are answered on a GPU
 alone, and groups to kernels that differ there: those answers are read from data/choices/asked.csv.gz. A decision tree for
-each format and product learns the first choice's engine and tile. A tenth of the shapes is not fitted; the share of it
-that is told right is printed.
+each format and product learns the first choice's engine and tile; in bf16 its cluster, workspace, depth of a step and
+split of a sum too. A tenth of the shapes is not fitted; the share of it that is told right is printed, of engine and tile
+and of all.
 
 What an engine's tile is, and which engines are of a kind, is read off the kernels that profiled layers name.
 Needs libcudnn.so.9 and its libcublasLt on the loader's path; to grow, NumPy and scikit-learn.
@@ -22,6 +23,7 @@ import collections
 import csv
 import gzip
 import itertools
+import math
 import random
 import re
 import struct
@@ -33,20 +35,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from heuristic import Heuristic, Shape, outer
+from heuristic import CLUSTER, DEEP, ROOM, SPLITS, Heuristic, Shape, outer, tile_of
 from layers import GROUP_WIDTHS, GROUPS, SIDES, WIDTHS
 from sklearn.tree import DecisionTreeClassifier
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 TABLES, ASKED = DATA / "measurements/h200", DATA / "choices/asked.csv.gz"
 SMS = 132
-CUTS, FEATURES, LEAF, MAGIC = 250, 28, 255, 0x32435446
-LEAVES = {"bf16": 6000, "tf32": 4000, "fp32": 3000, "groups": 2000}  # in the order of conv_choice.c
+CUTS, FEATURES, LEAF, MAGIC = 250, 28, 255, 0x33435446
+LEAVES = {"bf16": 10000, "tf32": 4000, "fp32": 3000, "groups": 2000}  # in the order of conv_choice.c
+MORE = {"bf16": 240000}  # drawn beside COUNT
 KINDS = ["sm90", "cutlass", "sm80", "gemm", "legacy"]  # what `main` of a profiled layer begins with; others behind
 POWERS = [16, 32, 64, 128, 256, 512, 1024, 2048]
 
-Answer = tuple[int, int]  # engine, and the knob that says its tile
-Kernels = dict[Answer, collections.Counter[str]]
+Way = tuple[int, int]  # engine, and the knob that says its tile
+Answer = tuple[int, ...]  # a way, and how it is run: HOW of them
+HOW = (0, 0, 0, 0, 0)  # nothing is said of it
+Kernels = dict[Way, collections.Counter[str]]
 Tree = tuple[int, int, int, bytes]  # cuts, classes, nodes, all of them
 
 
@@ -62,6 +67,16 @@ def plain(s: Shape) -> bool:
 def on_a_gpu(s: Shape) -> bool:
     """Fourier transforms and groups are answered on a GPU alone."""
     return kind_of(s) in ("fp32", "groups")
+
+
+def how(s: Shape, knobs: dict[int, int]) -> Answer:
+    """Depth of a step, workspace, a cluster's tiles each way, powers of two in the split; 0: the engine has no such knob."""
+    if kind_of(s) != "bf16":
+        return HOW
+    split = max((knobs.get(knob, 0) for knob in SPLITS), default=0)
+    if CLUSTER[0] not in knobs:  # what other engines vary is said by their tile
+        return (0, 0, 0, 0, 1 + int(math.log2(split)) if split > 0 else 0)
+    return (1 + knobs.get(DEEP, -1), 1 + knobs.get(ROOM, -1), knobs[CLUSTER[0]], knobs[CLUSTER[1]], 0)
 
 
 def drawn(rng: random.Random, dtype: str) -> Shape | None:
@@ -125,7 +140,7 @@ def asked_there() -> dict[Shape, Answer]:
         for row in itertools.islice(csv.reader(file), 1, None):
             product, nhwc, n, c, k, groups, h, w, r, s, stride, pad_h, pad_w, engine, tile = map(int, row[1:])
             sizes = ((h, w), (r, s), (stride, stride), (pad_h, pad_w))
-            found[Shape(product, bool(nhwc), n, c, k, *sizes, row[0], groups)] = (engine, tile)
+            found[Shape(product, bool(nhwc), n, c, k, *sizes, row[0], groups)] = (engine, tile, *HOW)
     return found
 
 
@@ -197,21 +212,22 @@ def nodes_of(tree: Any) -> bytes:
 
 
 def classes_of(answers: list[Answer], kernels: Kernels) -> bytes:
-    """Every answer's number, by kind of engine, engine and size of tile, and its tile in steps of 8."""
+    """Every way's number, by kind of engine, engine and size of tile, its tile in steps of 8, and how it is run."""
     engines: dict[int, collections.Counter[str]] = collections.defaultdict(collections.Counter)
     for (engine, _), names in kernels.items():
         for name, times in names.items():
             engines[engine][name.split("_")[0]] += times
     told = []
-    for answer in answers:
-        kind = engines[answer[0]].most_common(1)[0][0] if engines[answer[0]] else ""
-        common = kernels[answer].most_common(1)
-        most = bool(common) and 2 * common[0][1] > max(2, kernels[answer].total())  # cuBLAS has many tiles for an answer
+    for engine, knob in (answer[:2] for answer in answers):
+        kind = engines[engine].most_common(1)[0][0] if engines[engine] else ""
+        common = kernels[engine, knob].most_common(1)
+        most = bool(common) and 2 * common[0][1] > max(2, kernels[engine, knob].total())  # cuBLAS has many tiles for one
         tile = re.match(r"\w+?_(\d+)x(\d+)x", common[0][0]) if most else None
         m, n = (int(tile[1]), int(tile[2])) if tile else (0, 0)
-        told.append((KINDS.index(kind) if kind in KINDS else len(KINDS), answer[0], -m * n, answer[1], m // 8, n // 8))
-    number = {each: at + 1 for at, each in enumerate(sorted(told))}
-    return b"".join(struct.pack("<BBBB", number[each], min(255, each[4]), min(255, each[5]), 0) for each in told)
+        told.append((KINDS.index(kind) if kind in KINDS else len(KINDS), engine, -m * n, knob, m // 8, n // 8))
+    number = {each: at + 1 for at, each in enumerate(sorted(set(told)))}
+    sides = ((number[each], min(255, each[4]), min(255, each[5])) for each in told)
+    return b"".join(struct.pack("<8B", *side, *answer[2:]) for side, answer in zip(sides, answers, strict=True))
 
 
 def grow(leaves: int, shapes: list[Shape], answers: list[Answer], kernels: Kernels) -> Tree:
@@ -223,41 +239,47 @@ def grow(leaves: int, shapes: list[Shape], answers: list[Answer], kernels: Kerne
     said = np.array([names.index(answer) for answer in answers])
     fitted = np.array([zlib.crc32(repr(s).encode()) % 10 > 0 for s in shapes])
     tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(place[fitted], said[fitted])
-    right = np.mean(tree.predict(place[~fitted]) == said[~fitted])
-    print(f"{len(shapes)} shapes, {len(names)} answers, {100 * right:.1f} % told right of those left out", flush=True)
+    told = tree.predict(place[~fitted])
+    ways = np.array([sorted({name[:2] for name in names}).index(name[:2]) for name in names])
+    right, way = (100 * np.mean(one == other) for one, other in ((told, said[~fitted]), (ways[told], ways[said[~fitted]])))
+    print(f"{len(shapes)} shapes, {len(names)} answers; right of those left out: ways {way:.1f} %, all {right:.1f}", flush=True)
     nodes, classes = nodes_of(tree.tree_), classes_of(names, kernels)
     counts = bytes(len(c) for c in cuts)
     body = counts + np.concatenate(cuts).astype("<f4").tobytes() + classes + nodes
     return sum(counts), len(names), len(nodes) // 4, body
 
 
-def kept(path: str) -> dict[tuple[str, int], Tree]:
-    """The trees of 16 bits of a file."""
+def kept(path: str, without: set[str]) -> dict[tuple[str, int], Tree]:
+    """The trees of a file, but for some kinds."""
     data, found = Path(path).read_bytes(), {}
-    for product in range(3):
-        at, cuts, classes, nodes = struct.unpack_from("<IIII", data, 8 + 16 * product)
-        found["bf16", product] = cuts, classes, nodes, data[at : at + FEATURES + 4 * (cuts + classes + nodes)]
+    for at, (kind, product) in enumerate(itertools.product(LEAVES, range(3))):
+        first, cuts, classes, nodes = struct.unpack_from("<IIII", data, 8 + 16 * at)
+        if kind not in without:
+            found[kind, product] = cuts, classes, nodes, data[first : first + FEATURES + 4 * (cuts + 2 * classes + nodes)]
     return found
 
 
 def grow_all(device: bytes, count: int, old: dict[tuple[str, int], Tree]) -> bytes:
-    asked, there, rng = Heuristic(device), asked_there(), random.Random(1)
+    asked, there, rng, other = Heuristic(device), asked_there(), random.Random(1), random.Random(2)
     shapes: dict[tuple[str, int], dict[Shape, Answer]] = {(kind, p): {} for kind in LEAVES for p in range(3)}
     kernels: dict[tuple[str, int], Kernels] = {at: collections.defaultdict(collections.Counter) for at in shapes}
     for shape, answer in there.items():
         shapes[kind_of(shape), shape.product][shape] = answer
     draws = ((shape, "") for dtype in ("bf16", "tf32") for shape in (drawn(rng, dtype) for _ in range(count)))
-    for shape, kernel in itertools.chain(profiled(), draws):
+    more = ((shape, "") for dtype, extra in MORE.items() for shape in (drawn(other, dtype) for _ in range(extra)))
+    for shape, kernel in itertools.chain(profiled(), draws, more):
         if not shape or plain(shape) or on_a_gpu(shape) and shape not in there:
             continue
         at = kind_of(shape), shape.product
         if at in old:
             continue
-        answer = shapes[at].get(shape) or asked.first(shape)
+        answer = shapes[at].get(shape)
+        if not answer and (said := asked.answer(shape)):
+            answer = (said[0], tile_of(said[1]), *how(shape, said[1]))
         if answer:
             shapes[at][shape] = answer
             if kernel:
-                kernels[at][answer][kernel] += 1
+                kernels[at][answer[:2]][kernel] += 1
     head, body = struct.pack("<II", MAGIC, FEATURES), b""
     for at, found in shapes.items():
         print(*at, end=": ", flush=True)
@@ -272,7 +294,7 @@ def main() -> None:
     if sys.argv[1] == "gpu":
         ask_there(float(sys.argv[2]), int(sys.argv[3]), sys.argv[4])
     else:
-        old = kept(sys.argv[5]) if len(sys.argv) > 5 else {}
+        old = kept(sys.argv[5], set(sys.argv[6:])) if len(sys.argv) > 5 else {}
         Path(sys.argv[4]).write_bytes(grow_all(Path(sys.argv[2]).read_bytes(), int(sys.argv[3]), old))
 
 

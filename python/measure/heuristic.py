@@ -13,6 +13,7 @@ HANDLE, DATA_TYPE, INT64, FLOAT, MODE, HEURISTIC_MODE, KNOB_TYPE, NOTE, DESCRIPT
 FP32, CROSS_CORRELATION, INSTANT, TENSOR_CORE = 0, 1, 0, 0
 DTYPES = {"bf16": 9, "tf32": FP32, "fp32": FP32}  # fp32 is tf32 without engines of matrix units, as PyTorch leaves them out
 SAYS = (2, 25, 11)  # knobs of which one says what an engine runs: its tile, its workspace, how it multiplies
+DEEP, ROOM, CLUSTER, SPLITS = 13, 25, (27, 28), (0, 17)  # a step's depth, a workspace, tiles of a cluster, parts of a sum
 KNOBS, NOTES, ANSWERS = 24, 10, {"bf16": 1, "tf32": 1, "fp32": 40}
 
 
@@ -42,6 +43,10 @@ def strides(sizes: tuple[int, ...], last: bool) -> list[int]:
         out[axis] = step
         step *= sizes[axis]
     return out
+
+
+def tile_of(knobs: dict[int, int]) -> int:
+    return next((knobs[knob] for knob in SAYS if knob in knobs), -1)
 
 
 class Heuristic:
@@ -133,6 +138,11 @@ class Heuristic:
 
     def first(self, s: Shape) -> tuple[int, int] | None:
         """Engine and tile (-1: none) of its first answer; both -1: it has none, PyTorch asks for fallbacks; None: refused."""
+        answer = self.answer(s)
+        return answer and (answer[0], tile_of(answer[1]))
+
+    def answer(self, s: Shape) -> tuple[int, dict[int, int]] | None:
+        """The same with all of its knobs."""
         try:
             asked = self.make(HEURISTIC)
             self.set(asked, 201, DESCRIPTOR, self.graph(s))
@@ -147,9 +157,8 @@ class Heuristic:
                 self.get(config, 300, DESCRIPTOR, engine)
                 self.get(engine, 1301, INT64, index)
                 if self.allowed(s, engine):
-                    said = self.knobs(config)
-                    return index.value, next((said[knob] for knob in SAYS if knob in said), -1)
-            return -1, -1
+                    return index.value, self.knobs(config)
+            return -1, {}
         except ValueError:
             return None
         finally:

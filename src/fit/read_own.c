@@ -325,7 +325,10 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
                  {"calibrated_gemm.csv.gz", gemm_row, FT_ROWS_POINTS},
                  {"calibrated_bmm.csv.gz", gemm_row, FT_ROWS_POINTS},
                  {"profiled_gemm.csv.gz", gemm_row, FT_ROWS_DRAWN},
-                 {"layers_wide.csv.gz", convolution_row, FT_ROWS_PROFILED}}; /* last: numbers of the others stay */
+                 /* last: numbers of the others stay */
+                 {"layers_wide.csv.gz", convolution_row, FT_ROWS_PROFILED},
+                 {"layers_half.csv.gz", convolution_row, FT_ROWS_PROFILED},
+                 {"layers_points.csv.gz", convolution_row, FT_ROWS_PROFILED}};
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         FT_TRY(read_file(folder, files[i].file, files[i].each, files[i].source, &r));

@@ -41,6 +41,28 @@ static void lower_drawn(ft_cell *cell, ft_rows *rows)
     }
 }
 
+/* Profiled layers are many: together they count at most so many times the rows of our tables, where those are enough to
+ * stand for themselves. */
+static void lower_profiled(ft_cell *cell, ft_rows *rows)
+{
+    for (int g = 0; g < cell->gpu_count; g++) {
+        const struct ft__k_learning_profiled_most *most = &ft__k_learning_profiled_most;
+        double own = 0, profiled = 0, count = 0;
+        for (size_t i = 0; i < cell->gpus[g].count; i++) {
+            const ft_row *r = &rows->at[cell->gpus[g].index[i]];
+            count += r->source == FT_ROWS_OWN;
+            own += r->source == FT_ROWS_OWN ? (double)r->weight : 0;
+            profiled += r->source == FT_ROWS_PROFILED ? (double)r->weight : 0;
+        }
+        if (count < most->from || profiled <= most->times * own) continue;
+        float share = (float)(most->times * own / profiled);
+        for (size_t i = 0; i < cell->gpus[g].count; i++) {
+            ft_row *r = &rows->at[cell->gpus[g].index[i]];
+            if (r->source == FT_ROWS_PROFILED) r->weight *= share;
+        }
+    }
+}
+
 /* Rows from inside models are a handful beside a table of thousands, and what whole models are asked for. */
 static void raise_models(ft_cell *cell, ft_rows *rows)
 {
@@ -108,6 +130,7 @@ ft_status ft__cell_weigh(ft_cell *cell, ft_rows *rows, ft_error *err)
 {
     balance_sources(cell, rows);
     lower_drawn(cell, rows);
+    lower_profiled(cell, rows);
     raise_models(cell, rows);
     for (int g = 0; g < cell->gpu_count; g++) {
         thin(&cell->gpus[g], rows);

@@ -93,6 +93,8 @@ static int variant_fallback(int v)
  * slow kernel. Other generations' own forward kernels say more of theirs. */
 static int variant_lent(int v) { return v == FP32 * PASSES + BACKWARD ? v - BACKWARD + FORWARD : -1; }
 
+/* Of 16 bits without groups: the cluster in place of the element's bytes, how the kernel is run in place of the vector
+ * units, and the second kernel's in place of transforms and groups (conv_physics.c). */
 static const char *const feature_names[] = {
     "log_time_over_start",
     "log_compute_over_memory",
@@ -105,8 +107,8 @@ static const char *const feature_names[] = {
     "taps",
     "stride",
     "nhwc",
-    "element_bytes",
-    "vector_units",
+    "cluster_or_bytes",
+    "run_or_vector_units",
     "wave_fill",
     "log_waves",
     "split",
@@ -114,7 +116,7 @@ static const char *const feature_names[] = {
     "tile_n",
     "odd_c",
     "log_bytes_over_cache",
-    "fast",
+    "second_cluster_or_fast",
     "log_weight_share",
     "weight_waves",
     "weight_split",
@@ -133,7 +135,7 @@ static const char *const feature_names[] = {
     "depth",
     "dilated",
     "parts",
-    "log_groups",
+    "second_run_or_log_groups",
     "log_group_width",
     "filter_height",
     "filter_width",

@@ -2,8 +2,8 @@
  *
  * cuDNN's heuristic answers an engine and its tile for a shape. data/choices/convolutions.bin holds a decision tree for
  * each of the three products in 16 bits, tf32 and fp32 and of groups in 16 bits, grown on such answers
- * (python/measure/choices.py). Shapes alone decide there: nothing in it was timed. It is asked for GPUs of the kind
- * that answered; elsewhere nothing is known. */
+ * (python/measure/choices.py), in 16 bits with the knobs that say how it is run. Shapes alone decide there: nothing in it
+ * was timed. It is asked for GPUs of the kind that answered; elsewhere nothing is known. */
 #include "kernel/conv_choice.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "kernel/embedded_predictor.h"
 #include "kernel/feature.h"
 
-enum { PRODUCTS = 3, FEATURES = 28, TWOS = 8, LEAF = 255, STEP = 8, MAGIC = 0x32435446 /* FTC2 */ };
+enum { PRODUCTS = 3, FEATURES = 28, TWOS = 8, LEAF = 255, STEP = 8, MAGIC = 0x33435446 /* FTC3 */ };
 enum { HALF, TF32, FP32, GROUPS, KINDS };
 
 typedef struct head {
@@ -27,7 +27,8 @@ typedef struct head {
  * follows it. */
 typedef struct class
 {
-    uint8_t way, m, n, blank; /* sides of the tile in steps of 8 */
+    uint8_t way, m, n; /* sides of the tile in steps of 8 */
+    uint8_t depth, room, cluster_m, cluster_n, split;
 } class;
 typedef struct node {
     uint8_t feature, cut; /* LEAF: `cut` is its class */
@@ -110,5 +111,12 @@ ft_conv_choice ft__conv_choice(const ft_device *device, const ft_op *op, const f
         at = f[n->feature] > first[n->feature][n->cut] ? n->right : at + 1;
     }
     const class *c = &classes[nodes[at].cut];
-    return (ft_conv_choice){c->way, c->m * STEP, c->n * STEP};
+    return (ft_conv_choice){.way = c->way,
+                            .m = c->m * STEP,
+                            .n = c->n * STEP,
+                            .cluster_m = c->cluster_m,
+                            .cluster_n = c->cluster_n,
+                            .depth = c->depth,
+                            .room = c->room,
+                            .split = c->split ? 1 << (c->split - 1) : 0};
 }

@@ -82,13 +82,14 @@ static int even(double channels)
 /* The kernels that the library takes, where its heuristic was asked; the search's elsewhere. */
 typedef struct chosen {
     double m, n, waves, second_waves;
-    int main, second;
+    ft_conv_choice main, second;
 } chosen;
 
+/* Sums that are shared out are so many tiles more. */
 static double waves_of(const conv *c, ft_conv_choice way, double m, double n, double searched)
 {
-    double g = c->l.g,
-           of = way.m > 0 && way.n > 0 ? g * ceil(m / way.m) * ceil(n / g / way.n) / c->device->sms : searched;
+    double g = c->l.g, parts = way.split > 1 ? way.split : 1,
+           of = way.m > 0 && way.n > 0 ? g * parts * ceil(m / way.m) * ceil(n / g / way.n) / c->device->sms : searched;
     return fmax(of, 1e-3);
 }
 
@@ -104,8 +105,8 @@ static chosen choices(const conv *c, const ft_physics *out)
                     .n = first.n > 0 ? first.n : out->tile_n,
                     .waves = waves_of(c, first, m, n, c->main.waves),
                     .second_waves = waves_of(c, second, l->k / l->g, l->c * l->taps, c->second.waves),
-                    .main = first.way,
-                    .second = second.way};
+                    .main = first,
+                    .second = second};
 }
 
 static void features(const conv *c, bool matrix, ft_physics *out)
@@ -115,30 +116,34 @@ static void features(const conv *c, bool matrix, ft_physics *out)
     double step = matrix ? fmax(16 / l->e, 1) : 1, cp = ceil(l->c / l->g / step) * step, depth = l->depth;
     chosen way = choices(c, out);
     double waves = way.waves;
+    /* In 16 bits without groups four of these never vary, and what is known of the kernels stands in their place. */
+    bool told = l->e <= 2 && l->g <= 1;
     float *f = out->feature;
     *f++ = ft__lg(1 + out->body_ms * 1e3 / c->th[l->eager ? GAP : LAUNCH]),
     *f++ = ft__lg(out->compute_ms / out->memory_ms);
     *f++ = ft__lg(l->pixels), *f++ = ft__lg(l->k), *f++ = ft__lg(l->c * l->taps), *f++ = ft__lg(l->c),
     *f++ = ft__lg(l->oh * l->ow), *f++ = ft__lg(l->n);
-    *f++ = (float)l->taps, *f++ = (float)op->u.conv.stride, *f++ = (float)op->u.conv.nhwc, *f++ = (float)l->e,
-    *f++ = (float)!matrix;
-    *f++ = (float)(waves / ceil(waves)), *f++ = ft__lg(waves), *f++ = (float)c->main.split, *f++ = (float)way.m,
+    *f++ = (float)l->taps, *f++ = (float)op->u.conv.stride, *f++ = (float)op->u.conv.nhwc,
+    *f++ = (float)(told ? ft__choice_cluster(way.main) : l->e),
+    *f++ = (float)(told ? ft__choice_run(way.main) : !matrix);
+    *f++ = (float)(waves / ceil(waves)), *f++ = ft__lg(waves),
+    *f++ = (float)(told ? ft__choice_split(way.main, c->main.split) : c->main.split), *f++ = (float)way.m,
     *f++ = (float)way.n;
     *f++ = (float)(cp * l->g != l->c), *f++ = ft__lg((l->x + l->y + l->weights) / (c->device->l2_mib * 1048576)),
-    *f++ = (float)c->way.fast;
+    *f++ = (float)(told ? ft__choice_cluster(way.second) : c->way.fast);
     *f++ = ft__lg((c->filters + 1e-6) / (c->data + 1e-6)), *f++ = ft__lg(way.second_waves),
-    *f++ = (float)c->second.split;
+    *f++ = (float)(told ? ft__choice_split(way.second, c->second.split) : c->second.split);
     *f++ = c->main.log_ratio[0], *f++ = c->main.log_ratio[2], *f++ = c->main.log_ratio[5], *f++ = c->main.log_ratio[7];
     *f++ = (float)fmin(l->c * l->taps / 64, 16);
     *f++ = ft__lg(l->c / l->k), *f++ = ft__lg(l->x), *f++ = ft__lg(l->flops), *f++ = ft__lg(l->c * l->k),
     *f++ = (float)(c->lanes || c->hole);
     *f++ = (float)(c->extra / out->body_ms);
     *f++ = (float)(op->u.conv.space ? op->u.conv.space : 2), *f++ = (float)depth, *f++ = (float)op->u.conv.dilated;
-    *f++ = (float)ft__conv_parts(op), *f++ = ft__lg(l->g), *f++ = ft__lg(l->c / l->g), *f++ = (float)l->r,
-    *f++ = (float)l->s;
+    *f++ = (float)ft__conv_parts(op), *f++ = told ? (float)ft__choice_run(way.second) : ft__lg(l->g),
+    *f++ = ft__lg(l->c / l->g), *f++ = (float)l->r, *f++ = (float)l->s;
     *f++ = (float)(fmod(l->k / l->g, 8) > 0);
     *f++ = (float)even(l->c / l->g), *f++ = (float)even(l->k / l->g);
-    *f++ = (float)way.main, *f++ = (float)way.second;
+    *f++ = (float)way.main.way, *f++ = (float)way.second.way;
 }
 
 /* Kernels with figures of their own, launches within them: what is left is learned in 16 bits, elsewhere nothing is. */

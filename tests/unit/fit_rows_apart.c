@@ -113,6 +113,31 @@ static void drawn_products_teach_by_a_share(void **state)
     ft__rows_free(&fitted);
 }
 
+/* Profiled layers count together at most so many times the rows of a table, where it has enough of its own. */
+static void profiled_layers_count_so_much(void **state)
+{
+    (void)state;
+    enum { MOST = 4000, TIMES = 3 };
+    const struct ft__k_learning_profiled_most *most = &ft__k_learning_profiled_most;
+    static ft_row at[MOST * (1 + TIMES * 5)];
+    static uint32_t index[sizeof at / sizeof *at];
+    const int own[] = {(int)most->from - 1, (int)most->from};
+    for (size_t k = 0; k < sizeof own / sizeof *own; k++) {
+        size_t times = TIMES * (size_t)most->times, count = (size_t)own[k] * (1 + times);
+        assert_true(count <= sizeof at / sizeof *at);
+        for (size_t i = 0; i < count; i++) {
+            at[i] = (ft_row){.weight = 1, .source = i < (size_t)own[k] ? FT_ROWS_OWN : FT_ROWS_PROFILED};
+            index[i] = (uint32_t)i;
+        }
+        ft_rows rows = {.at = at, .count = count};
+        ft_cell_gpu gpu = {.index = index, .count = count};
+        ft_cell cell = {.gpus = &gpu, .gpu_count = 1};
+        assert_int_equal(FT_OK, ft__cell_weigh(&cell, &rows, NULL));
+        assert_float_equal(1, (double)at[0].weight, 0);
+        assert_float_equal(k ? 1.0 / TIMES : 1, (double)at[count - 1].weight, 1e-6);
+    }
+}
+
 /* Experts without a gate: their rows once more for requests that do not say so, for fits alone. */
 static void layers_without_a_gate_are_read_for_both_requests(void **state)
 {
@@ -141,6 +166,7 @@ int main(void)
         cmocka_unit_test(points_of_a_calibration_are_for_fits_alone),
         cmocka_unit_test(rows_that_no_fit_uses_are_judged),
         cmocka_unit_test(drawn_products_teach_by_a_share),
+        cmocka_unit_test(profiled_layers_count_so_much),
         cmocka_unit_test(layers_without_a_gate_are_read_for_both_requests),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -48,6 +48,27 @@ static void tiles_are_those_that_the_library_answers(void **state)
     }
 }
 
+/* How those kernels are run, as cuDNN 9.19 answered: tiles of a cluster, and how often a sum is shared out. */
+static void ways_of_running_are_those_that_the_library_answers(void **state)
+{
+    (void)state;
+    ft_op op = conv(32, 128, 28, 128, 3);
+    ft_conv_choice result = choice("h200_sxm", &op, FT_CONV_RESULT), filters = choice("h200_sxm", &op, FT_CONV_FILTER);
+    assert_int_equal(result.cluster_m, 8);
+    assert_int_equal(result.cluster_n, 1);
+    assert_int_equal(result.split, 0);
+    assert_int_equal(filters.cluster_m, 1);
+    assert_int_equal(filters.cluster_n, 3);
+    op = conv(32, 16, 56, 16, 3); /* 61 parts, and no clusters on a kernel of the generation before */
+    filters = choice("h200_sxm", &op, FT_CONV_FILTER);
+    assert_int_equal(filters.split, 32);
+    assert_int_equal(filters.cluster_m, 0);
+    op.dtype = FT_TF32; /* was not asked how */
+    filters = choice("h200_sxm", &op, FT_CONV_FILTER);
+    assert_true(filters.way > 0);
+    assert_int_equal(filters.split + filters.cluster_m + filters.cluster_n + filters.room + filters.depth, 0);
+}
+
 static void products_are_asked_apart(void **state)
 {
     (void)state;
@@ -118,6 +139,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_are_those_that_the_library_answers),
+        cmocka_unit_test(ways_of_running_are_those_that_the_library_answers),
         cmocka_unit_test(products_are_asked_apart),
         cmocka_unit_test(nothing_is_known_of_others),
         cmocka_unit_test(formats_and_groups_are_known),
