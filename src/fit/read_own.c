@@ -328,7 +328,8 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
                  /* last: numbers of the others stay */
                  {"layers_wide.csv.gz", convolution_row, FT_ROWS_PROFILED},
                  {"layers_half.csv.gz", convolution_row, FT_ROWS_PROFILED},
-                 {"layers_points.csv.gz", convolution_row, FT_ROWS_PROFILED}};
+                 {"layers_points.csv.gz", convolution_row, FT_ROWS_PROFILED},
+                 {"rowwise_models.csv.gz", row_row, FT_ROWS_OWN}};
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         FT_TRY(read_file(folder, files[i].file, files[i].each, files[i].source, &r));
