@@ -58,6 +58,35 @@ static void apply_cold(const ft_device *device, const ft_op *op, double paramete
     if (ms > f->ms && f->ms > 0) ft__forecast_scale(f, ms / f->ms);
 }
 
+/* Kernels that move bytes are as fast as what they read is near. Not moved: products and attention, whose tables hold
+ * within a few percent whatever lies in the cache, kernels whose figures were read off networks of convolutions, and
+ * launches of a loop, each of which reads a part of its tensors beside the others'. */
+static bool moves_bytes(const ft_node *n, const ft_op *op)
+{
+    return (op->kind == FT_OP_ELEMENTWISE || op->kind == FT_OP_ROW) && n->walk == FT_WALK_NONE &&
+           n->verb != FT_DO_BATCHNORM && n->verb != FT_DO_POOL && n->count <= 1;
+}
+
+/* What the kernels before left in the cache, against what the kernel found there when it was timed. Row operators gain
+ * and lose as far as memory is what holds them. Operands that are not one run were timed in models; what such a kernel
+ * loses where it finds less is the wait for every load, which shows as far as its bytes alone do not take as long. */
+static void apply_residency(const ft_device *device, const ft_node *n, const ft_op *op, ft_found found, ft_forecast *f)
+{
+    double body = f->ms - f->launch_ms, per_byte = 1 / (device->memory_gbps * 1e6);
+    if (!moves_bytes(n, op) || !(body > 0)) return;
+    bool scattered = op->kind == FT_OP_ELEMENTWISE && op->u.elementwise.pattern > 0;
+    double timed = ft__residency_timed(device, found.read, scattered);
+    if (found.read > f->bytes) { /* it touches a part of what it is given */
+        found.hit *= f->bytes / found.read;
+        found.read = f->bytes;
+    }
+    double more = ft__residency_ms(device, &found, timed), held = fmin(f->bytes * per_byte / body, 1);
+    if (op->kind == FT_OP_ROW) more *= held;
+    if (scattered && more > 0) more *= 1 - held;
+    double ms = fmax(f->ms + more + fmin(found.back, f->bytes) * per_byte, f->launch_ms);
+    ft__forecast_scale(f, ms / f->ms);
+}
+
 /* The operator as a framework runs it inside a model. */
 static ft_op settled(const ft_node *n)
 {
@@ -105,6 +134,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     apply_walk(t->device, n, &k->forecast);
     apply_streams(t->device, &op, &k->forecast);
     if (effort > 0 && effort != 1) ft__forecast_scale(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
+    apply_residency(t->device, n, &op, t->found[i], &k->forecast);
     cost->gpu = k->forecast.ms;
     return FT_OK;
 }
@@ -205,6 +235,7 @@ ft_status ft__time_nodes(ft_run *t, ft_step *step, ft_error *err)
     ft__memo_focus(t->memo, t->predictor, t->device, t->quantile);
     t->host_ms = 0;
     step->kernel_count = 0;
+    ft__residency_walk(t->g, t->device, t->last, t->found);
     for (int32_t b = 0; b < t->g->block_count; b++) {
         const ft_block *block = &t->g->blocks[b];
         ft_issuer host = t->host;

@@ -3,6 +3,7 @@
 #define FT_TIMELINE_TIMED_H
 #include "kernel/host.h"
 #include "timeline/memo.h"
+#include "timeline/residency.h"
 #include "timeline/stream.h"
 
 typedef struct ft_run {
@@ -14,6 +15,8 @@ typedef struct ft_run {
     ft_memo *memo;
     ft_issuer host;
     ft_node_cost *costs; /* one per node, filled here */
+    ft_found *found;     /* one per node: what it finds in the cache */
+    double *last;        /* one per tensor, to find that out with */
     double host_ms;      /* what the nodes cost the host altogether */
 } ft_run;
 
