@@ -60,6 +60,7 @@ static const char *const promised[] = {
     "mi250x",
     "mi300x",
     "mi325x",
+    "mi350x",
     "mi355x",
     "b60",
 };

@@ -43,6 +43,7 @@ NAMES: tuple[tuple[str, str], ...] = (
     (r"P100[- ]PCIE[- ]16GB", "p100_pcie_16gb"),
     (r"P4\b", "p4"),
     (r"MI355X", "mi355x"),
+    (r"MI350X", "mi350x"),
     (r"MI325X", "mi325x"),
     (r"MI300X", "mi300x"),
     (r"MI250X", "mi250x"),
