@@ -7,9 +7,15 @@
 #include "base/error.h"
 #include "foretell.h"
 
-/* The Triton kernel that came with FlashAttention's first generation, which a stack may mean by it: a library that
- * graphs can name and requests cannot. */
-enum { FT__LIBRARY_FLASH1_TRITON = FT_LIBRARY_COUNT, FT__LIBRARY_COUNT };
+/* Libraries that graphs can name and requests cannot: the Triton kernel that came with FlashAttention's first
+ * generation, which a stack may mean by it; and what Transformer Engine takes where `sdpa` and `flash` are asked for,
+ * which are the same kernels but on GPUs for which it brings its own. */
+enum {
+    FT__LIBRARY_FLASH1_TRITON = FT_LIBRARY_COUNT,
+    FT__LIBRARY_ENGINE_OPEN,
+    FT__LIBRARY_ENGINE_FLASH,
+    FT__LIBRARY_COUNT
+};
 
 /* Row operators on [rows, cols]: how often an element of the matrix is read and written, and arithmetic per element.
  * `index` numbers them; predictors are fitted per operator and pass. */

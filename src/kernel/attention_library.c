@@ -13,7 +13,8 @@
  * Units that are capped hide part of a slower kernel, as they do of products.
  *
  * On matrix units for which no kernel was measured, the open kernel is what the physics would allow, and PyTorch's own
- * choice is a library like the others: on AMD's it is compiled ahead of time from Triton (AOTriton).
+ * choice is a library like the others: on AMD's it is compiled ahead of time from Triton (AOTriton). Transformer
+ * Engine takes others there, whatever is asked for (a stack's engine_attention).
  *
  * Leaves out: versions of one library; which head widths each supports. */
 #include "kernel/attention_library.h"
@@ -29,10 +30,24 @@
 /* Tokens of the longest sequences that the libraries' authors publish. */
 enum { LONG = 16384 };
 
-static const char *const names[FT__LIBRARY_COUNT] = {
-    [FT_LIBRARY_OPEN] = "sdpa",         [FT_LIBRARY_FLASH] = "flash",   [FT_LIBRARY_FLASH1] = "flash1",
-    [FT_LIBRARY_FLASH2] = "flash2",     [FT_LIBRARY_FLASH3] = "flash3", [FT_LIBRARY_CUDNN] = "cudnn",
-    [FT_LIBRARY_XFORMERS] = "xformers", [FT_LIBRARY_TRITON] = "triton", [FT__LIBRARY_FLASH1_TRITON] = "flash1_triton"};
+static const char *const names[FT__LIBRARY_COUNT] = {[FT_LIBRARY_OPEN] = "sdpa",
+                                                     [FT_LIBRARY_FLASH] = "flash",
+                                                     [FT_LIBRARY_FLASH1] = "flash1",
+                                                     [FT_LIBRARY_FLASH2] = "flash2",
+                                                     [FT_LIBRARY_FLASH3] = "flash3",
+                                                     [FT_LIBRARY_CUDNN] = "cudnn",
+                                                     [FT_LIBRARY_XFORMERS] = "xformers",
+                                                     [FT_LIBRARY_TRITON] = "triton",
+                                                     [FT__LIBRARY_FLASH1_TRITON] = "flash1_triton",
+                                                     [FT__LIBRARY_ENGINE_OPEN] = "engine",
+                                                     [FT__LIBRARY_ENGINE_FLASH] = "engine"};
+
+ft_attention_library ft__library_asked_for(ft_attention_library library)
+{
+    return (int)library == FT__LIBRARY_ENGINE_OPEN    ? FT_LIBRARY_OPEN
+           : (int)library == FT__LIBRARY_ENGINE_FLASH ? FT_LIBRARY_FLASH
+                                                      : library;
+}
 
 bool ft__library_longer(const ft_op *op, ft_op *longer)
 {
@@ -53,14 +68,15 @@ static const struct ft__k_attention_libraries *row_of(const ft_device *device, f
         if (!strcmp(ft__k_attention_libraries[i].library, names[library]) &&
             !strcmp(ft__k_attention_libraries[i].units, units))
             return &ft__k_attention_libraries[i];
-    return NULL;
+    return ft__library_asked_for(library) != library ? row_of(device, ft__library_asked_for(library)) : NULL;
 }
 
 bool ft__library_named(const ft_device *device, const ft_op *op)
 {
     if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len <= 1 || ft_dtype_bytes(op->dtype) > 2) return false;
     ft_attention_library library = op->u.attention.library;
-    if (library == FT_LIBRARY_OPEN) return op->engine == FT_ENGINE_BARE && row_of(device, library);
+    if (ft__library_asked_for(library) == FT_LIBRARY_OPEN)
+        return op->engine == FT_ENGINE_BARE && row_of(device, library);
     return library > FT_LIBRARY_OPEN && (int)library < FT__LIBRARY_COUNT;
 }
 

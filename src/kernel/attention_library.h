@@ -7,6 +7,8 @@
 /* Whether a name was given that counts: decoding has kernels of its own, and fp32 one alone (xformers', as measured).
  * No name is a framework's own choice, which is one where the device's units are said to have it. */
 bool ft__library_named(const ft_device *device, const ft_op *op);
+/* What an engine's attention is where it brings no kernels of its own; any other: itself. */
+ft_attention_library ft__library_asked_for(ft_attention_library library);
 /* The same attention over sequences so long that starts and ends do not count; false: it is that long. */
 bool ft__library_longer(const ft_op *op, ft_op *longer);
 /* Makes the forecast of the open kernel, and of the one above, that of the named one. */

@@ -19,6 +19,7 @@
 #include "device/traits.h"
 #include "graph/operator.h"
 #include "kernel/attention_constants.h"
+#include "kernel/attention_library.h"
 #include "kernel/kernel.h"
 
 /* The widest head that the other kernels keep in registers; products of a pass, forward and back. */
@@ -29,7 +30,7 @@ bool ft__attention_wide(const ft_device *device, const ft_op *op)
     const bool half = ft_dtype_bytes(op->dtype) == 2;
     if (op->kind != FT_OP_ATTENTION || device->vendor != FT_VENDOR_NVIDIA || !half || op->u.attention.q_len <= 1)
         return false;
-    ft_attention_library library = op->u.attention.library;
+    ft_attention_library library = ft__library_asked_for(op->u.attention.library);
     bool served = op->engine != FT_ENGINE_ANY && op->engine != FT_ENGINE_BARE; /* engines have kernels of their own */
     bool open = library == FT_LIBRARY_OPEN && !served;
     return op->u.attention.head_dim > WIDEST && (open || library == FT_LIBRARY_XFORMERS);

@@ -285,6 +285,10 @@ static ft_attention_library library_of(const ft_maker *m)
     if (m->engine) return FT_LIBRARY_OPEN;
     if (m->work->attention == FT_FLASH1 && m->stack->triton_flash1)
         return (ft_attention_library)FT__LIBRARY_FLASH1_TRITON;
+    if (m->stack->engine_attention && m->work->attention == FT_SDPA)
+        return (ft_attention_library)FT__LIBRARY_ENGINE_OPEN;
+    if (m->stack->engine_attention && m->work->attention == FT_FLASH)
+        return (ft_attention_library)FT__LIBRARY_ENGINE_FLASH;
     return ft__attention_library(m->work->attention);
 }
 

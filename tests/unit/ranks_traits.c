@@ -29,6 +29,7 @@ static const turn turns[] = {
     {"own_gelu", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"passes_masks", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"triton_flash1", "pytorch", "true", "llama-3.2-3b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
+    {"engine_attention", "pytorch", "true", "llama-3.2-3b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"no_dropout", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"sums_in_products", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, LAUNCHES, 1},
     {"gradient_stand_ins", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 1, 4, PEAK, -1},
@@ -112,7 +113,7 @@ static double figure_of(const turn *t, bool turned)
     read_into(t, turned, &own);
     rig r = {.arena = ft__arena_new(0),
              .memo = ft__memo_new(),
-             .device = limit_device("h100_sxm"),
+             .device = limit_device(!strcmp(t->trait, "engine_attention") ? "mi355x" : "h100_sxm"),
              .arch = open_model(t->model),
              .work = train_work(1, 1024),
              .parallel = layout_of(t->tp, t->pp, 1, 1, t->dp)};
