@@ -135,6 +135,19 @@ static double library_share(const ft_device *device, ft_dtype dtype)
     return 1;
 }
 
+/* Kernels on AMD's units load through registers, with nothing in flight behind a lone tile: what its start and end,
+ * and a split of K, take beside NVIDIA's, and the rate it has by itself. */
+typedef struct habits {
+    double start, split, lone;
+} habits;
+
+static habits habits_of(const ft_device *device, const ft_op *op)
+{
+    bool vector = op->u.gemm.m == 1 || op->u.gemm.n == 1; /* which streams as ever */
+    if (device->matrix_issue != FT_ISSUE_MFMA || vector) return (habits){1, 1, 1};
+    return (habits){FT_K_GEMM_MFMA_START, FT_K_GEMM_MFMA_SPLIT, FT_K_GEMM_MFMA_LONE};
+}
+
 /* A product on its way to a time. */
 typedef struct product {
     const ft_device *device;
@@ -195,6 +208,7 @@ static ft_gemm_search search_of(const product *p)
     const ft_device *device = p->device;
     const double *th = p->th;
     bool groups = in_groups(device);
+    habits own = habits_of(device, p->op);
     ft_gemm_search s = {
         .batch = p->b,
         .m = p->m,
@@ -211,12 +225,12 @@ static ft_gemm_search search_of(const product *p)
         .element_bytes = p->e,
         .k_step = 64 / p->e,
         .prologue_k = th[PROLOGUE] * 2 / p->e,
-        .lone = 1,
-        .wave_ms = th[WAVE_US] * p->clocks,
+        .lone = own.lone,
+        .wave_ms = own.start * th[WAVE_US] * p->clocks,
         .quantisation = th[QUANTISATION],
         .memory_ms = p->memory_ms,
         .smooth = th[SMOOTH],
-        .split_ms = th[SPLIT_US] * p->clocks * (groups ? th[SPLIT_OF_GROUPS] : 1),
+        .split_ms = own.split * th[SPLIT_US] * p->clocks * (groups ? th[SPLIT_OF_GROUPS] : 1),
         .split_ms_per_element = ft__gemm_partial_ms(device),
         .habit = th[HABIT],
         .favourites = 1u << 0 | 1u << 1 | 1u << 4 | 1u << 9, /* 256x128, 128x256, 128x128, 64x64 */
