@@ -107,6 +107,26 @@ ft_ref ft__sweep_made_by(const ft_sweep *s, int32_t n, int i)
     return t;
 }
 
+/* FSDP's first wrapper gives a frozen layer's parameters back when the gradients of its inputs are there
+ * (torch/distributed/fsdp/_runtime_utils.py, _register_post_backward_reshard_only_hook). Where a checkpoint that
+ * re-enters autograd calls the wrapped layer, those inputs are leaves: the hook has the nodes that accumulate into
+ * them, these have the checkpoint and its gradient, and hooks go when all went back (_finalize_params). */
+static bool undoes_kept(const ft_sweep *s, int32_t b)
+{
+    const int32_t of = s->g->blocks[b].mirror;
+    return s->share->keeps_checkpoints && of >= 0 && ft__block_is_layer(&s->g->blocks[of]);
+}
+
+static bool hooked(const ft_sweep *s, int32_t b, ft_ref t)
+{
+    if (!undoes_kept(s, b)) return false;
+    const ft_block *back = &s->g->blocks[b], *of = &s->g->blocks[back->mirror];
+    const ft_ref ends[] = {of->carry_in, of->carry_out, of->fed_by, back->carry_out};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends[i] >= 0 && s->lives.root[ends[i]] == t) return true;
+    return false;
+}
+
 static ft_move move_of(ft_sweep *s, ft_ref t, ft_when when, bool added)
 {
     return (ft_move){.bytes = s->size[t],
@@ -130,15 +150,20 @@ bool ft__sweep_moves(ft_sweep *s)
     int32_t *made = ft__arena_bare(g->arena, (size_t)g->node_count + 1, sizeof *made), count = 0;
     int32_t *going = ft__arena_bare(g->arena, (size_t)g->node_count + 1, sizeof *going);
     if (!moves || !made || !going) return false;
+    int32_t b = 0;
     for (int32_t n = 0; n < g->node_count; n++) {
+        while (b + 1 < g->block_count && n >= g->blocks[b].first + g->blocks[b].count) b++;
         made[n] = count;
         for (int i = 0; i < g->nodes[n].out_count; i++) {
             const ft_ref t = ft__sweep_made_by(s, n, i);
             if (t != FT_NONE) moves[count++] = move_of(s, t, FT_EVERY, false);
         }
         going[n] = count;
-        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next)
-            moves[count++] = move_of(s, s->lives.deaths[d].tensor, s->lives.deaths[d].when, false);
+        for (int32_t d = s->lives.first[n]; d >= 0; d = s->lives.deaths[d].next) {
+            moves[count] = move_of(s, s->lives.deaths[d].tensor, s->lives.deaths[d].when, false);
+            moves[count].stays = hooked(s, b, s->lives.deaths[d].tensor);
+            count++;
+        }
         for (int32_t m = made[n]; m < going[n] && s->kept_gradients; m++)
             if (g->tensors[moves[m].tensor].role == FT_GRADIENT)
                 moves[count++] = move_of(s, moves[m].tensor, FT_EVERY, true);
@@ -180,10 +205,37 @@ static void walk_iteration(ft_sweep *s, int32_t b, int64_t iteration)
         ft__pool_give_back(&s->pool, s->pool_at[n], s->workspace[n]);
         for (const ft_move *m = gone; m < next; m++) {
             if (m->when != FT_EVERY && !ft__happens((ft_when)m->when, iteration, block->repeat)) continue;
+            if (m->stays) {
+                *(m->account == &s->now.saved ? &s->hooked.saved : &s->hooked.passing) += m->bytes;
+                continue;
+            }
             *m->account -= m->bytes;
             if (m->pooled) ft__pool_give_back(&s->pool, m->pool, m->bytes);
         }
     }
+}
+
+/* A gradient that walks through the layers in one place does not where each is kept: every layer leaves its own. */
+static void leave_gradient(ft_sweep *s, int32_t b)
+{
+    const ft_block *block = &s->g->blocks[b];
+    if (!undoes_kept(s, b) || block->carry_in < 0 || block->carry_out < 0) return;
+    const ft_ref t = s->lives.root[block->carry_in];
+    if (s->lives.root[block->carry_out] != t) return;
+    const double bytes = ft__allocated(ft__tensor_held(&s->g->tensors[t]));
+    s->now.passing += bytes;
+    s->hooked.passing += bytes;
+    ft__pool_take(&s->pool, ft__pool_class(&s->pool, bytes), bytes);
+}
+
+/* The backward pass is over: hooks go. Their blocks stay cached, and what the pool's classes hold at most is behind. */
+static void let_go(ft_sweep *s, int32_t b)
+{
+    const ft_block *block = &s->g->blocks[b];
+    if (block->count < 1 || s->g->nodes[block->first].phase != FT_UPDATE) return;
+    s->now.saved -= s->hooked.saved;
+    s->now.passing -= s->hooked.passing;
+    s->hooked = (ft_live){0};
 }
 
 /* From the second iteration to the last but one every iteration adds the same: bytes are linear in between, and the
@@ -191,11 +243,13 @@ static void walk_iteration(ft_sweep *s, int32_t b, int64_t iteration)
 void ft__sweep_block(ft_sweep *s, int32_t b)
 {
     const int64_t repeat = s->g->blocks[b].repeat;
+    let_go(s, b);
     for (int64_t i = 0; i < repeat; i++) {
-        const ft_live before = s->now;
+        const ft_live before = s->now, hooked_before = s->hooked;
         double pooled[FT_POOL_CLASSES];
         if (i == 1) memcpy(pooled, s->pool.live, sizeof pooled);
         walk_iteration(s, b, i);
+        leave_gradient(s, b);
         if (i != 1 || repeat <= 4) continue;
         const double skipped = (double)(repeat - 4);
         s->now.gradients += skipped * (s->now.gradients - before.gradients);
@@ -206,6 +260,8 @@ void ft__sweep_block(ft_sweep *s, int32_t b)
         s->now.saved += (skipped - gone) * saved;
         s->now.passing += skipped * (s->now.passing - before.passing);
         s->now.cache += skipped * (s->now.cache - before.cache);
+        s->hooked.saved += skipped * (s->hooked.saved - hooked_before.saved);
+        s->hooked.passing += skipped * (s->hooked.passing - hooked_before.passing);
         for (int k = 0; k < s->pool.count && gone < skipped; k++)
             ft__pool_take(&s->pool, k, (skipped - gone) * (s->pool.live[k] - pooled[k]));
         i = repeat - 3;

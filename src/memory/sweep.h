@@ -19,6 +19,7 @@ typedef struct ft_move {
     uint8_t pool, when; /* its class of blocks; ft_when, by the block's iteration */
     bool pooled;        /* its blocks are of the stream that computes */
     bool added;         /* a gradient that is added to those that wait, then gone */
+    bool stays;         /* nobody reads it any more, but a hook has it until the backward pass is over */
 } ft_move;
 
 typedef struct ft_sweep {
@@ -34,7 +35,7 @@ typedef struct ft_sweep {
     bool kept_gradients; /* they are there before the backward pass: accumulated over micro-batches, or fp32 copies */
     bool away;           /* what layers leave for the backward pass goes to the host, but for a few */
     double away_bytes;   /* of one micro-batch */
-    ft_live now, peak;
+    ft_live now, peak, hooked;   /* hooked: of `now`, what hooks alone hold */
     const ft_move *moves;        /* node by node: what it makes, then what goes */
     const int32_t *made, *going; /* node -> the first of either; there is one node more */
     double held;                 /* most that tensors hold, where it is known; 0: as they live here */

@@ -79,6 +79,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(raises_unpacked, "adapters under autocast raise inputs to fp32 beside weights unpacked by plain operators")  \
     X(copies_packed, "beside 4-bit weights what a product makes is copied before its adapter's is added")          \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
+    X(keeps_checkpoints, "zero 2 and 3, adapters: checkpoints and their gradients stay until all went back")       \
     X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
     X(host_in_turn, "states on the host: fp32 travels, a pass of its own scales it, weights return afterwards")    \
     X(waits_for_weights, "weights on the host: a layer waits for its copy, which hides behind nothing")            \

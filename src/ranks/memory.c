@@ -116,6 +116,9 @@ static ft_memory_share share_of(const ft_ranks *r, const ft_stage *s, double in_
         if (p->zero >= 2) share.gradients[expert] = kept;
         if (p->zero >= 3) share.weights[expert] = kept;
     }
+    share.keeps_checkpoints = p->zero >= 2 && ft__ranks_stack(p, r->work)->keeps_checkpoints &&
+                              r->work->lora_rank > 0 && r->work->recompute == FT_RECOMPUTE_FULL &&
+                              r->work->execution == FT_RUN_EAGER;
     if (ft__ranks_fsdp(r->parallel, r->work)) {
         if (p->pp > 1) share.waiting_bytes += boundaries(r, s, in_flight);
         moving_sharded(r, s, &share);

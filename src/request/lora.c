@@ -179,6 +179,19 @@ static void prepare_kbit(ft_model_request *out)
                         "prepare_model_for_kbit_training, which holds more");
 }
 
+/* Frozen layers under FSDP's first wrapper and checkpoints that re-enter autograd: a stack of its own, which a request
+ * that names none is told of. */
+static void tell_of_checkpoints(ft_model_request *out)
+{
+    const ft_workload *w = &out->work;
+    const ft_parallel *p = &out->parallel;
+    if (w->stack || w->task != FT_TRAIN || w->lora_rank < 1 || p->zero < 2 || p->dp * p->cp < 2) return;
+    if (w->recompute != FT_RECOMPUTE_FULL || w->execution != FT_RUN_EAGER || out->remark[0]) return;
+    snprintf(out->remark, sizeof out->remark, "%s",
+             "checkpoints are let go layer by layer; \"stack\" \"fsdp\" is FSDP's first wrapper under "
+             "\"use_reentrant\", which keeps them and their gradients until all went back");
+}
+
 ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     static const ft_adapter_form forms[] = {FT_ADAPTER_FP32, FT_ADAPTER_MODEL, FT_ADAPTER_MODEL, FT_ADAPTER_AUTOCAST};
@@ -208,5 +221,6 @@ ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_re
                            "DoRA is forecast with whole weights of 16 bits or more: not with \"tp\" or "
                            "\"weights_dtype\"");
     prepare_kbit(out);
+    tell_of_checkpoints(out);
     return FT_OK;
 }

@@ -118,6 +118,7 @@ typedef struct ft_memory_share {
     double update_elements;                        /* how many an update takes at a time; 0: all */
     double apart_bytes;                            /* buffers that other streams cache: reserved, not allocated */
     bool fsdp;                                     /* PyTorch's: shards are the fp32 copies, gradients come and go */
+    bool keeps_checkpoints;                        /* with their gradients, until the backward pass is over */
 } ft_memory_share;
 ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
                                  const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_error *err);

@@ -69,6 +69,8 @@ static const turn turns[] = {
     {"lowers_packed", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"packed_inputs", "litgpt", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
+    {"keeps_checkpoints", "fsdp2", "true", "llama-2-70b", FT_BF16, 1, 1, 8, 3, 1, PEAK, 1},
+    {"keeps_checkpoints", "fsdp", "false", "llama-2-70b", FT_BF16, 1, 1, 8, 2, 1, PEAK, -1},
     {"module_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
     {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
     {"host_in_turn", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, -1},
@@ -141,6 +143,10 @@ static double figure_of(const turn *t, bool turned)
         r.work.execution = FT_RUN_COMPILE;
     }
     r.work.recompute = t->of == SAVED ? FT_RECOMPUTE_SELECTIVE : t->of == HOST ? FT_RECOMPUTE_FULL : FT_RECOMPUTE_NONE;
+    if (!strcmp(t->trait, "keeps_checkpoints")) {
+        r.work.lora_rank = 16;
+        r.work.recompute = FT_RECOMPUTE_FULL;
+    }
     r.parallel.zero = t->zero;
     r.parallel.in_pieces = r.parallel.expert_overlap = -1;
     r.parallel.sp = !strcmp(t->trait, "tensor_pieces") || !strcmp(t->trait, "sequence_parallel");
