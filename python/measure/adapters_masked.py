@@ -20,6 +20,7 @@ from torch.profiler import ProfilerActivity, profile
 
 SIZE = 4 << 30
 CPU = -1
+KINDS = [("none", False, False), ("none", False, True), ("ones", False, True), ("padded", False, True), ("padded", True, False), ("none", True, False)]
 
 
 class Case(typing.NamedTuple):
@@ -130,7 +131,7 @@ def main() -> None:
     model = build()
     with (out / "adapters_masked.jsonl").open("w") as file:
         for seq in (210, 512, 1024):
-            for kind in (("none", False, False), ("none", False, True), ("ones", False, True), ("padded", False, True), ("padded", True, False), ("none", True, False)):
+            for kind in KINDS:
                 file.write(json.dumps(take(model, Case(seq, *kind))) + "\n")
 
 
