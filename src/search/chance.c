@@ -1,11 +1,11 @@
-/* chance.c: how likely each of several layouts is the fastest.
+/* chance.c: how likely each of several layouts is the fastest, and how likely a run ends in time.
  *
  * Forecasts of layouts of one job err together; what is left between two of them is a normal error of their ratio
  * (data/constants/search). Half of its variance is each layout's own. Layout i is the fastest when its time, with its
  * error, is below all the others': an integral over that error, done by steps. */
 #include <math.h>
 
-#include "search/plan.h"
+#include "search/choose.h"
 
 enum { STEPS = 400 };
 static const double reach = 6; /* standard deviations to either side */
@@ -27,4 +27,13 @@ void ft__plan_chances(const double *ms, size_t count, double spread, double *out
         sum += chance;
     }
     for (size_t i = 0; i < count; i++) out[i] = sum > 0 ? out[i] / sum : 1 / (double)count;
+}
+
+double ft__chance_within(const ft_span *s, double limit, double level)
+{
+    const double ends = 1.6449; /* nine of ten draws from a normal lie within so many deviations */
+    if (!(limit > 0) || !isfinite(s->at)) return 0;
+    double far = log(limit / s->at), side = far > 0 ? log(s->high / s->at) : log(s->at / s->low);
+    if (!(side > 0)) return far < 0 ? 0 : 1;
+    return above(-far / side * ends * level);
 }

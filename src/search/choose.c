@@ -44,7 +44,8 @@ static void find_price(const ft_context *ft, const ft_choose_request *r, int64_t
         c->usd_per_hour = ft__offer_per_hour(c->price.cheapest, c->gpus, 0);
 }
 
-static void work_out(const ft_choose_request *r, double steps, double trained, const ft_candidate *plan, ft_choice *c)
+static void work_out(const ft_choose_request *r, double steps, const ft_search *s, const ft_candidate *plan,
+                     ft_choice *c)
 {
     double low_ms = plan->low_ms, high_ms = plan->high_ms;
     c->planned = true;
@@ -52,7 +53,7 @@ static void work_out(const ft_choose_request *r, double steps, double trained, c
     c->step_ms = plan->step_ms;
     c->mfu = plan->mfu;
     c->energy = plan->energy;
-    c->goodput = ft__goodput(&r->failures, (double)c->nodes, ft__checkpoint_bytes(trained));
+    c->goodput = ft__goodput(&r->failures, (double)c->nodes, ft__checkpoint_bytes(s->trained));
     double seconds = steps * plan->step_ms * 1e-3 / c->goodput.useful, hours = seconds / hour_s;
     double below = hypot(1 - low_ms / plan->step_ms, 1 - c->goodput.useful / c->goodput.high),
            above = hypot(high_ms / plan->step_ms - 1, c->goodput.useful / c->goodput.low - 1);
@@ -60,6 +61,8 @@ static void work_out(const ft_choose_request *r, double steps, double trained, c
     below = fmin(below, 1 - low_ms / plan->step_ms * c->goodput.useful / c->goodput.high);
     c->days = (ft_span){hours / hours_per_day, hours / hours_per_day * (1 - below),
                         hours / hours_per_day * (1 + above)};
+    c->in_time = r->deadline_days > 0 ? ft__chance_within(&c->days, r->deadline_days, ft__interval_level(s->quantile))
+                                      : -1;
     c->gpu_hours = hours * (double)c->gpus;
     c->restarts = ft__expected_failures(&c->goodput, seconds);
     c->kwh = c->energy.node_watts * (double)c->gpus * hours * 1e-3 * r->pue;
@@ -100,7 +103,7 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
         snprintf(c->gpu, sizeof c->gpu, "%s", s->request.device->name);
         find_price(ft, r, s->cluster.gpus_per_node, gpu, c);
         c->lost = plan->plan_count ? FT_LOST_NOTHING : plan->too_large ? FT_LOST_MEMORY : FT_LOST_REFUSED;
-        if (plan->plan_count) work_out(r, out->steps, s->trained, &plan->plans[0], c);
+        if (plan->plan_count) work_out(r, out->steps, s, &plan->plans[0], c);
     } else if (status == FT_E_UNSUPPORTED ||
                (status == FT_E_RANGE && r->count_count > 1 && err && !strcmp(err->where, "global_batch"))) {
         /* Of several GPUs one lacks the format; of several numbers one does not divide the batch. */

@@ -38,6 +38,7 @@ typedef struct ft_choice {
     double own_usd;      /* of a GPU-hour, as the request says; below 0: it does not */
     double usd_per_hour; /* of the job; 0: not known */
     ft_span days, usd;   /* usd: with power where that is paid apart */
+    double in_time;      /* how likely it keeps the deadline; below 0: there is none */
     double gpu_hours, kwh, kg, restarts;
     ft_lost lost;
     char why[160];    /* of one that is refused: the message */
@@ -61,6 +62,9 @@ typedef struct ft_chosen {
 ft_status ft__choose_of(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_chosen *out,
                         ft_error *err);
 void ft__chosen_free(ft_chosen *c);
+/* How likely a figure is at most `limit`: a normal in its logarithm, whose ends lie where the interval's do, to either
+ * side by itself. `level`: ft__interval_level of the interval's quantile (chance.c). */
+double ft__chance_within(const ft_span *s, double limit, double level);
 /* The offer whose price a choice is forecast with; NULL: the request's own price, or none. */
 const ft_offer *ft__choice_offer(const ft_choice *c);
 

@@ -67,6 +67,7 @@ static void choice(ft_text *out, const ft_choice *c)
     ft__answer_figure(out, "step_ms", c->step_ms);
     ft__answer_figure(out, "mfu", c->mfu);
     span(out, "days", "low_days", "high_days", &c->days);
+    if (c->in_time >= 0) ft__json_member_number(out, "chance_in_time", c->in_time, 3);
     ft__answer_figure(out, "gpu_hours", c->gpu_hours);
     if (c->usd_per_hour > 0 || c->own_usd >= 0) span(out, "usd", "low_usd", "high_usd", &c->usd);
     prices(out, c);

@@ -47,6 +47,7 @@ static void option(ft_text *out, const void *choice)
     ft__answer_figure(out, "step_ms", c->step_ms);
     ft__json_close(out);
     spanned(out, days, &c->days);
+    if (c->in_time >= 0) ft__json_member_number(out, "chance_in_time", c->in_time, 3);
     if (paid(c)) spanned(out, usd, &c->usd);
     with_days(out, kwh, c->kwh, &c->days);
     with_days(out, kg, c->kg, &c->days);

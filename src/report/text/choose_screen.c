@@ -127,6 +127,10 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_choice *c
     ft__text_add(&b, "; ");
     add_count(&b, c->gpu_hours);
     ft__text_add(&b, " GPU-hours");
+    if (c->in_time >= 0) {
+        ft__text_add(&b, "; in time with a chance of ");
+        ft__add_percent(&b, c->in_time);
+    }
     ft__line(out, style, "time", &a, b.at);
     money_lines(out, style, c, &a, &b);
     ft__text_empty(&a);
