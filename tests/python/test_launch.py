@@ -89,6 +89,9 @@ def offloaded(framework: str, file: str, what: list[str]) -> str:
 def test_what_lies_on_the_host() -> None:
     read = json.loads(offloaded("deepspeed", "deepspeed", ["optimizer"]))["zero_optimization"]
     assert read["offload_optimizer"]["device"] == "cpu" and "offload_param" not in read
+    assert "nvme_path" not in read["offload_optimizer"]
+    read = json.loads(offloaded("deepspeed", "deepspeed", ["optimizer_nvme"]))["zero_optimization"]
+    assert (read["offload_optimizer"]["device"], read["offload_optimizer"]["nvme_path"]) == ("nvme", "/local_nvme")
     read = json.loads(offloaded("deepspeed", "deepspeed", ["parameters"]))["zero_optimization"]
     assert read["stage"] == 3 and read["offload_optimizer"]["device"] == read["offload_param"]["device"] == "cpu"
     assert "fsdp_offload_params: true\n" in offloaded("fsdp", "accelerate", ["parameters"])
@@ -108,7 +111,7 @@ def test_cores_of_a_host_that_updates() -> None:
     for framework in ("megatron", "deepspeed"):
         assert offloaded(framework, "torchrun", ["optimizer"]).startswith("OMP_NUM_THREADS=$(($(nproc) / 8)) torchrun ")
         assert "export OMP_NUM_THREADS=$((SLURM_CPUS_ON_NODE / 8))\n" in offloaded(framework, "srun", ["optimizer"])
-        assert " -x OMP_NUM_THREADS=$(($(nproc) / 8)) python3 " in offloaded(framework, "mpirun", ["optimizer"])
+        assert " -x OMP_NUM_THREADS=$(($(nproc) / 8)) bash -c " in offloaded(framework, "mpirun", ["optimizer"])
     for file in ("torchrun", "srun", "mpirun"):
         assert "OMP_NUM_THREADS" not in offloaded("megatron", file, ["activations"])
 
@@ -117,12 +120,31 @@ def test_starting() -> None:
     plan = planned("megatron", ["torchrun", "srun", "mpirun"])[0]["launch"]
     assert "--nnodes=2 --nproc-per-node=8" in plan["torchrun"] and plan["torchrun"].startswith("torchrun ")
     assert "#SBATCH --nodes=2" in plan["srun"] and "--gpus-per-node=8" in plan["srun"]
-    assert plan["mpirun"].startswith("mpirun -np 16 ")
+    assert plan["mpirun"].startswith("mpirun -np 16 --map-by ppr:8:node -x MASTER_ADDR=$HEAD_NODE -x MASTER_PORT=29500 ")
     with pytest.raises(foretell.Error, match="did you mean") as caught:
         planned("megatron", ["megatorn"])
     assert caught.value.where == "emit"
     with pytest.raises(foretell.Error, match="starts no plan"):
         planned("megatron", ["accelerate"])
+
+
+def test_open_mpi_says_who_a_process_is(tmp_path: Path) -> None:
+    """Run by bash, with an mpirun that starts one process as rank 9 of 16: torch's env:// finds what it asks for, the program its flags."""
+    mpirun = (
+        'while [ "$1" != bash ]; do [ "$1" = -x ] && [[ "$2" == *=* ]] && export "$2"; shift; done\n'
+        "export OMPI_COMM_WORLD_RANK=9 OMPI_COMM_WORLD_SIZE=16 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_LOCAL_SIZE=8\n"
+        '"$@"'
+    )
+    python3 = "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT; printf '%s\\n' \"$@\""
+    for name, says in (("mpirun", mpirun), ("python3", python3)):
+        (tmp_path / name).write_text(f"#!/bin/bash\n{says}\n")
+        (tmp_path / name).chmod(0o755)
+    line = planned("megatron", ["mpirun"])[0]["launch"]["mpirun"]
+    done = subprocess.run(
+        ["bash", "-u", "-c", line], cwd=tmp_path, capture_output=True, text=True, check=True,
+        env={"PATH": f"{tmp_path}:/usr/bin:/bin", "HEAD_NODE": "node-1", "MEGATRON_FLAGS": "--seed 7"},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == ["9 16 1 8 node-1 29500", "pretrain_gpt.py", "--seed", "7"]
 
 
 def test_a_slurm_script_starts_as_it_stands(tmp_path: Path) -> None:
@@ -149,7 +171,7 @@ def test_bridge(model: str) -> None:
         script, *words = shlex.split(plan["launch"]["bridge"].replace("\\\n", " "))
         read = dict(word.split("=", 1) for word in words)
         degrees = plan["parallel"]
-        assert script == "$RECIPE" and {key.split(".")[0] for key in read} == {"model", "ddp", "optimizer", "dataset", "train"}
+        assert script == "$RECIPE" and {key.split(".")[0] for key in read} == {"model", "ddp", "optimizer", "dataset", "train", "mixed_precision"}
         assert int(read["model.tensor_model_parallel_size"]) == degrees["tp"]
         assert int(read["model.pipeline_model_parallel_size"]) == degrees["pp"]
         assert read["model.virtual_pipeline_model_parallel_size"] == (str(degrees["vpp"]) if degrees["vpp"] > 1 else "null")
@@ -159,6 +181,17 @@ def test_bridge(model: str) -> None:
         assert int(read["train.micro_batch_size"]) == plan["batch"] and int(read["train.global_batch_size"]) == 64
         assert int(read["model.seq_length"]) == int(read["dataset.sequence_length"]) == 4096
         assert read["model.recompute_granularity"] == {"none": "null"}.get(plan["recompute"], plan["recompute"])
+        whole = plan["recompute"] == "full"  # what a recipe said of recomputation does not stay beside it
+        assert (read["model.recompute_method"], read["model.recompute_num_layers"]) == (("uniform", "1") if whole else ("null", "null"))
+        assert read["model.recompute_modules"] == "null" and read["mixed_precision"] == "bf16_mixed"
+        assert read["ddp.overlap_param_gather"] == "false"
+
+
+def test_bridge_trains_in_the_format_that_was_planned() -> None:
+    for dtype, said in (("fp8", "bf16_with_fp8_delayed_scaling_mixed"), ("fp16", "fp16_mixed"), ("fp32", "null")):
+        assert f"  mixed_precision={said} \\\n" in planned("megatron", ["bridge"], dtype=dtype)[0]["launch"]["bridge"]
+    ahead = planned("megatron", ["bridge", "megatron"], parallel={"gather_overlap": True})[0]["launch"]
+    assert "  ddp.overlap_param_gather=true \\\n" in ahead["bridge"] and "--overlap-param-gather" in ahead["megatron"]
 
 
 def engine_parser(engine: str) -> argparse.ArgumentParser:

@@ -55,7 +55,7 @@ def served(engine: str, model: str, **keys: Any) -> list[tuple[list[str], dict[s
 def test_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
     from deepspeed.runtime.config import DeepSpeedConfig
 
-    for plan in planned("deepspeed", "deepspeed"):
+    for plan in [*planned("deepspeed", "deepspeed"), *planned("deepspeed", "deepspeed", offload=["optimizer_nvme"])]:
         # The batch is checked against the ranks, which a process alone does not have: its class asks the mesh.
         ranks = plan["parallel"]["dp"]
 
@@ -69,6 +69,8 @@ def test_deepspeed(monkeypatch: pytest.MonkeyPatch) -> None:
         assert read.train_micro_batch_size_per_gpu == plan["batch"]
         assert read.gradient_accumulation_steps == plan["micro_batches"]
         assert read.zero_config.stage == plan["parallel"]["zero"]
+        if "offload" in plan:  # stage3.py joins a folder to the path: without one it stops
+            assert read.zero_config.offload_optimizer.device == "nvme" and read.zero_config.offload_optimizer.nvme_path
 
 
 def test_transformers_takes_the_deepspeed_file(tmp_path: Path) -> None:

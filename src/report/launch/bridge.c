@@ -30,8 +30,35 @@ static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
     ft__setting_flag(out, &hydra, "model.sequence_parallel", p->sp);
     ft__setting_flag(out, &hydra, "ddp.use_distributed_optimizer", p->zero >= 1);
     ft__setting_flag(out, &hydra, "optimizer.use_distributed_optimizer",
-                     p->zero >= 1); /* checked by itself, before the two are brought in line */
-    ft__setting_flag(out, &hydra, "ddp.overlap_grad_reduce", p->dp * p->cp > 1);
+                     p->zero >= 1);   /* checked by itself, before the two are brought in line */
+    bool several = p->dp * p->cp > 1; /* gathers beside the next forward pass stand on reductions beside the backward */
+    ft__setting_flag(out, &hydra, "ddp.overlap_grad_reduce", several);
+    ft__setting_flag(out, &hydra, "ddp.overlap_param_gather", several && p->zero >= 1 && p->gather_ahead);
+}
+
+/* A recipe of its own trains in what it likes: bf16 mostly. fp8 as Megatron-LM's flags have it, with delayed scaling.
+ * The names: megatron/bridge/training/mixed_precision.py. */
+static void precision(ft_text *out, ft_dtype dtype)
+{
+    const char *how = dtype == FT_FP16   ? "fp16_mixed"
+                      : dtype == FT_BF16 ? "bf16_mixed"
+                      : dtype == FT_FP8  ? "bf16_with_fp8_delayed_scaling_mixed"
+                      : dtype == FT_FP4  ? "bf16_with_nvfp4_mixed"
+                                         : NULL; /* fp32: nothing is mixed */
+    ft__setting(out, &hydra, "mixed_precision", how);
+}
+
+/* All of it, since a recipe may have said some: layers beside "selective" are refused (transformer_config.py). */
+static void recomputation(ft_text *out, ft_recompute how)
+{
+    bool full = how == FT_RECOMPUTE_FULL;
+    ft__setting(out, &hydra, "model.recompute_granularity",
+                full                            ? "full"
+                : how == FT_RECOMPUTE_SELECTIVE ? "selective"
+                                                : NULL);
+    ft__setting(out, &hydra, "model.recompute_method", full ? "uniform" : NULL);
+    ft__setting(out, &hydra, "model.recompute_num_layers", full ? "1" : NULL);
+    ft__setting(out, &hydra, "model.recompute_modules", NULL); /* attention's scores, as Megatron-Core has it itself */
 }
 
 void ft__launch_bridge(ft_text *out, const ft_launch *l)
@@ -40,11 +67,8 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
     const ft_workload *w = &l->search->request.work;
     ft__text_add(out, "$RECIPE \\\n");
     layout(out, l, &p->parallel);
-    if (p->recompute == FT_RECOMPUTE_NONE) ft__text_add(out, "  model.recompute_granularity=null \\\n");
-    if (p->recompute == FT_RECOMPUTE_SELECTIVE) ft__text_add(out, "  model.recompute_granularity=selective \\\n");
-    if (p->recompute == FT_RECOMPUTE_FULL)
-        ft__text_add(out, "  model.recompute_granularity=full \\\n  model.recompute_method=uniform \\\n"
-                          "  model.recompute_num_layers=1 \\\n");
+    precision(out, w->dtype);
+    recomputation(out, p->recompute);
     if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
         ft__text_add(out, "  optimizer.optimizer_cpu_offload=true \\\n  optimizer.optimizer_offload_fraction=1.0 \\\n"
                           "  optimizer.use_precision_aware_optimizer=true \\\n"

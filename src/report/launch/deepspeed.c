@@ -1,14 +1,19 @@
 /* deepspeed.c: a plan as a DeepSpeed configuration (deepspeed/runtime/config.py, version 0.18). */
+#include <string.h>
+
 #include "base/json_write.h"
 #include "report/launch/launch.h"
 
 static const unsigned states = 1u << FT_OFFLOAD_OPTIMIZER, drives = 1u << FT_OFFLOAD_OPTIMIZER_NVME,
                       weights = 1u << FT_OFFLOAD_PARAMETERS;
 
+/* The folder on drives is the user's; without one DeepSpeed stops (runtime/zero/stage3.py,
+ * _configure_tensor_swapping). The name is that of its own documentation. */
 static void host(ft_text *out, const char *what, const char *where)
 {
     ft__json_member_open(out, what);
     ft__json_member_text(out, "device", where);
+    if (!strcmp(where, "nvme")) ft__json_member_text(out, "nvme_path", "/local_nvme");
     ft__json_member_flag(out, "pin_memory", true);
     ft__json_close(out);
 }

@@ -101,10 +101,16 @@ void ft__launch_srun(ft_text *out, const ft_launch *l)
     ft__text_add(out, rest(l) ? "'\n" : "\n");
 }
 
+/* torch's env:// rendezvous asks for RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, programs for LOCAL_RANK (and
+ * LOCAL_WORLD_SIZE): torchrun sets them, Open MPI says the same by names of its own. */
 void ft__launch_mpirun(ft_text *out, const ft_launch *l)
 {
-    ft__text_addf(out, "mpirun -np %" PRId64 " --map-by ppr:%" PRId64 ":node -x MASTER_ADDR -x MASTER_PORT",
-                  l->search->asked->gpus, l->gpus_per_node);
+    ft__text_addf(out, "mpirun -np %" PRId64 " --map-by ppr:%" PRId64 ":node -x MASTER_ADDR=%s -x MASTER_PORT=29500",
+                  l->search->asked->gpus, l->gpus_per_node, l->nodes > 1 ? "$HEAD_NODE" : "localhost");
     if (updates_on_host(l)) ft__text_addf(out, " -x OMP_NUM_THREADS=$(($(nproc) / %" PRId64 "))", l->gpus_per_node);
-    ft__text_addf(out, " python3 %s\n", program(l));
+    ft__text_addf(out,
+                  " bash -c 'RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
+                  "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE exec \"$@\"' "
+                  "bash python3 %s\n",
+                  program(l));
 }
