@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "search/choose.h"
+#include "search/space_constants.h"
 
 enum { STEPS = 400 };
 static const double reach = 6; /* standard deviations to either side */
@@ -31,9 +32,8 @@ void ft__plan_chances(const double *ms, size_t count, double spread, double *out
 
 double ft__chance_within(const ft_span *s, double limit, double level)
 {
-    const double ends = 1.6449; /* nine of ten draws from a normal lie within so many deviations */
     if (!(limit > 0) || !isfinite(s->at)) return 0;
     double far = log(limit / s->at), side = far > 0 ? log(s->high / s->at) : log(s->at / s->low);
     if (!(side > 0)) return far < 0 ? 0 : 1;
-    return above(-far / side * ends * level);
+    return above(-far / side * FT_K_SPACE_NINE_TENTHS * level);
 }
