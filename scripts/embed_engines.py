@@ -15,11 +15,11 @@ import sys
 
 import embedding
 
-KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes", "recipes"}
+KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes", "recipes", "usual"}
 PARTS = ("where", "traits")  # of a recipe
 CONDITIONS = {
-    "model_type", "dtype", "tcgen05", "hidden_from", "vocab_from", "tp_below", "tp_from", "dp_from", "ep_below", "isl", "osl", "clients_from",
-    "fixed_lengths",
+    "model_type", "dtype", "tcgen05", "mfma", "hidden_from", "vocab_from", "tp_below", "tp_from", "dp_from", "ep_below", "isl", "osl",
+    "clients_from", "fixed_lengths",
 }  # fmt: skip
 MARKS = ("<!-- made from data/engines -->", "<!-- end -->")
 
@@ -42,9 +42,12 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
     def whole(name: str, above: tuple[str, ...]) -> dict:
         engine, base = read[name], embedding.base_of(folder, read, name, above, "engine")
         below = whole(base, (*above, base)) if base else {"traits": {}}
+        below.pop("usual", None)
         return {**below, **engine, "traits": {**below["traits"], **engine.get("traits", {})}}
 
     engines = {name: whole(name, (name,)) for name in read}
+    if sum("usual" in engine for engine in read.values()) != 1:
+        sys.exit(f"{folder}: exactly one engine is the usual one, for requests that name none")
     every = set(known())
     for name, engine in engines.items():
         if set(engine["traits"]) != every:
@@ -89,6 +92,7 @@ def source(engines: dict[str, dict]) -> str:
         "/* Made from data/engines/ by scripts/embed_engines.py. */\n"
         '#include "serving/engine.h"\n\n'
         f"const size_t ft__serving_engine_count = {len(engines)};\n"
+        f"const char ft__serving_usual[] = {json.dumps(next(name for name, engine in engines.items() if engine.get('usual')))};\n"
         f"const ft_serving_engine ft__serving_engines[] = {{\n{''.join(map(entry, engines.values()))}}};\n"
     )
 

@@ -54,6 +54,15 @@ static ft_status find(const char *name, const char *where, const ft_serving_engi
                        name, listed);
 }
 
+ft_engine ft__serving_started_as(const json_t *said)
+{
+    const json_t *base = json_is_object(said) ? json_object_get(said, "base") : said;
+    const char *name = said ? json_string_value(base) : ft__serving_usual;
+    for (size_t i = 0; name && i < ft__serving_engine_count; i++)
+        if (!strcmp(ft__serving_engines[i].name, name)) return ft__serving_engines[i].kernels;
+    return FT_ENGINE_ANY;
+}
+
 static ft_status read_word(const json_t *object, const trait *t, const char *where, ft_serving_engine *out,
                            ft_error *err)
 {

@@ -111,13 +111,18 @@ typedef struct ft_serving_engine {
 /* Compiled in, sorted by name. */
 extern const size_t ft__serving_engine_count;
 extern const ft_serving_engine ft__serving_engines[];
+extern const char ft__serving_usual[]; /* the engine of requests that name none */
+
+/* Whose command line starts such an engine, a name or {"base": name}; NULL (none is said): the usual one's. A name
+ * "vllm", "sglang", "trtllm" in FT_ENGINE_...; FT_ENGINE_ANY: a file, of which only its reader knows. */
+ft_engine ft__serving_started_as(const json_t *said);
 
 /* What a recipe asks about: the model, its format, the GPU, the layout and the load. */
 typedef struct ft_situation {
     const char *model_type; /* of its config; NULL: recipes are not wanted */
     const char *dtype;      /* that was asked for */
     int64_t hidden, vocab, tp, dp, ep;
-    bool tcgen05;
+    bool tcgen05, mfma; /* how its kernels issue products */
     double isl, osl;
     int64_t clients;    /* 0: no closed loop */
     bool fixed_lengths; /* an engine by name, and two numbers that every request has, as load generators are given */

@@ -29,13 +29,17 @@ static bool is(const json_t *where, const char *key, const char *value)
     return !said || (value && !strcmp(said, value));
 }
 
+static bool is_so(const json_t *where, const char *key, bool value)
+{
+    const json_t *said = json_object_get(where, key);
+    return !said || json_is_true(said) == value;
+}
+
 static bool holds(const json_t *where, const ft_situation *s)
 {
-    const json_t *newest = json_object_get(where, "tcgen05");
     if (!is(where, "model_type", s->model_type) || !is(where, "dtype", s->dtype)) return false;
-    if (newest && json_is_true(newest) != s->tcgen05) return false;
-    const json_t *alike = json_object_get(where, "fixed_lengths");
-    if (alike && json_is_true(alike) != s->fixed_lengths) return false;
+    if (!is_so(where, "tcgen05", s->tcgen05) || !is_so(where, "mfma", s->mfma)) return false;
+    if (!is_so(where, "fixed_lengths", s->fixed_lengths)) return false;
 #define X(key, condition)                                 \
     {                                                     \
         const json_t *said = json_object_get(where, key); \

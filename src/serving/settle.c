@@ -128,6 +128,7 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
                       .dp = r->layout.dp,
                       .ep = r->layout.ep,
                       .tcgen05 = read->device->matrix_issue == FT_ISSUE_TCGEN05,
+                      .mfma = read->device->matrix_issue == FT_ISSUE_MFMA,
                       .isl = ft__real_of(said, FT_KEY_ID_SERVE_ISL),
                       .osl = ft__real_of(said, FT_KEY_ID_SERVE_OSL),
                       .clients = ft__given(said, FT_KEY_ID_CONCURRENCY) ? ft__whole_of(said, FT_KEY_ID_CONCURRENCY)
@@ -136,7 +137,7 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
     numbers = numbers && !ft__given(said, FT_KEY_ID_PROMPTS);
     s.fixed_lengths = s.clients > 0 && numbers && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
                       ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA) <= 0;
-    json_t *usual = json_string("vllm");
+    json_t *usual = json_string(ft__serving_usual);
     if (!usual) return ft__no_memory(err);
     ft_status status = ft__serving_engine_read(r->engine ? r->engine : usual, &s, &out->own_engine, &out->engine,
                                                &out->recipes, err);

@@ -171,6 +171,11 @@ static void recipes_hold_where_they_say(void **state)
     assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 30);
     s.tcgen05 = false;
     assert_true(started("sglang", &s, sources, sizeof sources).receive_interval == 1);
+    assert_true(started("sglang", &s, sources, sizeof sources).max_sequences == 256);
+    s.mfma = true; /* AMD's scripts leave the number of sequences to the engine */
+    e = started("sglang", &s, sources, sizeof sources);
+    assert_true(e.max_sequences == 2048 && e.token_budget == 131072 && strstr(sources, "mi300x"));
+    s.mfma = false;
     s.tp = 1, s.dp = 8; /* a draft of DeepSeek's own beside attention data parallelism, three without */
     e = started("trtllm", &s, sources, sizeof sources);
     assert_true(e.drafts == 1 && e.budget_of_load && e.sized_to_load && strstr(sources, "deepseek-r1-throughput"));

@@ -183,7 +183,7 @@ bool ft__engine_launch(ft_text *out, const char *name, const ft_fleet *f, const 
 
 ft_status ft__engine_launch_check(const ft_plan_request *r, ft_error *err)
 {
-    const char *engine = json_string_value(ft__key_get(r->base, FT_KEY_ID_SERVING_ENGINE));
+    ft_engine engine = ft__serving_started_as(ft__key_get(r->base, FT_KEY_ID_SERVING_ENGINE));
     for (size_t i = 0; i < r->emit_count; i++) {
         const char *names[WRITERS];
         bool known = false;
@@ -196,11 +196,9 @@ ft_status ft__engine_launch_check(const ft_plan_request *r, ft_error *err)
             return ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
                                "nothing that serves is emitted as \"%.40s\"; there are vllm, sglang and trtllm%s%s%s",
                                r->emit[i], near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
-        if (strcmp(r->emit[i], engine ? engine : "vllm") != 0 &&
-            (!engine || ft__nearest_software(engine, names, WRITERS)))
-            return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
-                               "\"%s\" starts no plan of \"%.40s\": \"engine\" says whose", r->emit[i],
-                               engine ? engine : "vllm");
+        if (engine != FT_ENGINE_ANY && strcmp(r->emit[i], ft__engine_words[engine]) != 0)
+            return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\": \"engine\" says whose",
+                               r->emit[i], ft__engine_words[engine]);
     }
     return FT_OK;
 }
