@@ -93,9 +93,9 @@
       "keep these: tp=4,zero=1,recompute=full; several values are tp=4|8",                                             \
       "left out: all is `auto`. `{\"tp\": [4, 8], \"recompute\": \"auto\"}`, what is tried, [below](#a-plan)")         \
     FLAG(ALLOW, "allow", TRIED_WORDS, 0, 0, WORDS(allowed), DEPENDS, "allow", 0, "LIST", PLANS | CHOOSE,               \
-      "search these too: cp, ep, zero3, offload, cp_kinds",                                                            \
+      "search these too: cp, ep, zero3, offload, cp_kinds, fp8, fp4",                                                  \
       "a list of `cp`, `ep`, `zero3`, `offload`, `cp_kinds`: searched where the framework has them and would not "     \
-      "by itself")                                                                                                     \
+      "by itself; `fp8`, `fp4`: the job in these formats, too")                                                        \
     FLAG(OBJECTIVE, "objective", WORD, 0, 0, WORDS(goal), 0, "objective", 0, NULL, PLANS,                              \
       "what the best plan has least of; GPUs by the hour cost least where they are done first",                        \
       "`step_ms` (or `time`; by the hour that is also `cost`), `memory`, `energy`: what the best plan has least of")   \

@@ -174,6 +174,7 @@ static ft_status read_allowed(const ft_said *said, ft_plan_request *r, ft_error 
     r->allow_zero3 = bits & 4u;
     r->allow_offload = bits & 8u;
     r->allow_cp_kinds = bits & 16u;
+    r->formats = bits >> 5;
     return FT_OK;
 }
 

@@ -5,7 +5,7 @@
 #include "request/study.h"
 
 /* Values of one degree that are searched; none: the search's own choice. */
-enum { FT_PLAN_VALUES = 32, FT_PLAN_MOST_TOP = 100, FT_PLAN_MOST_EMITTED = 16 };
+enum { FT_PLAN_VALUES = 32, FT_PLAN_MOST_TOP = 100, FT_PLAN_MOST_EMITTED = 16, FT_PLAN_FORMATS = 2 };
 typedef struct ft_plan_set {
     int64_t at[FT_PLAN_VALUES];
     size_t count;
@@ -25,6 +25,7 @@ typedef struct ft_plan_request {
     ft_plan_set tp, pp, vpp, cp, ep, etp, zero, batch;
     unsigned recompute, schedules;                                       /* bits; 0: the framework's */
     bool allow_cp, allow_ep, allow_zero3, allow_offload, allow_cp_kinds; /* beyond what is searched anyway */
+    unsigned formats; /* bits: fp8, fp4, tried beside the job's own */
     ft_plan_goal goal;
     double margin;                          /* of the memory, left free */
     int64_t top;                            /* plans to show */

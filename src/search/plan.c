@@ -110,7 +110,11 @@ int ft__plan_by_time(const void *a, const void *b) { return by_worth(a, b, FT_GO
 static int by_memory(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_MEMORY); }
 static int by_energy(const void *a, const void *b) { return by_worth(a, b, FT_GOAL_ENERGY); }
 
-typedef int (*order)(const void *a, const void *b);
+ft_plan_order ft__plan_orders(ft_plan_goal goal)
+{
+    static const ft_plan_order worths[FT_GOAL_COUNT] = {ft__plan_by_time, by_memory, by_energy, ft__plan_by_time};
+    return worths[goal];
+}
 
 /* -- searching --------------------------------------------------------------------------------- */
 
@@ -147,7 +151,7 @@ static ft_status search(ft_search *s, ft_workers *workers, ft_plan *out, ft_erro
     size_t top = (size_t)s->asked->top, count = s->candidate_count, next = 0;
     double best[FT_PLAN_MOST_TOP];
     for (size_t i = 0; i < top; i++) best[i] = INFINITY;
-    static const order floors[FT_GOAL_COUNT] = {by_bound, by_least, by_joules, by_bound};
+    static const ft_plan_order floors[FT_GOAL_COUNT] = {by_bound, by_least, by_joules, by_bound};
     qsort(s->candidates, count, sizeof *s->candidates, floors[s->asked->goal]);
     for (;;) {
         wave w = {.s = s};
@@ -262,8 +266,7 @@ static ft_status run(ft_search *s, ft_workers *w, ft_plan *out, ft_error *err)
     FT_TRY(search(s, w, out, err));
     if (!out->trial) FT_TRY(ft__plan_smaller(s, w, out, err));
     count_fates(out);
-    static const order worths[FT_GOAL_COUNT] = {ft__plan_by_time, by_memory, by_energy, ft__plan_by_time};
-    qsort(s->candidates, s->candidate_count, sizeof *s->candidates, worths[s->asked->goal]);
+    qsort(s->candidates, s->candidate_count, sizeof *s->candidates, ft__plan_orders(s->asked->goal));
     return FT_OK;
 }
 
@@ -277,8 +280,8 @@ static void take_plans(ft_search *s, ft_plan *out)
     for (size_t i = 0; i < out->plan_count; i++) out->plans[i].chance = chance[i];
 }
 
-static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial, ft_plan *out,
-                      ft_error *err)
+ft_status ft__plan_in_format(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial,
+                             ft_plan *out, ft_error *err)
 {
     ft_workers w = {0};
     memset(out, 0, sizeof *out);
@@ -295,6 +298,13 @@ static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
     if (status == FT_OK && !trial) status = ft__plan_changes(s, &w, out, err);
     ft__workers_stop(&w);
     return status;
+}
+
+static ft_status plan(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial, ft_plan *out,
+                      ft_error *err)
+{
+    FT_TRY(ft__plan_in_format(ft, scratch, r, trial, out, err));
+    return r->formats ? ft__plan_formats(ft, scratch, r, trial, out, err) : FT_OK;
 }
 
 ft_status ft__plan_best(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,

@@ -125,6 +125,13 @@ typedef struct ft_plan_of_gpus { /* the best on another number of GPUs */
     ft_candidate best;
 } ft_plan_of_gpus;
 
+typedef struct ft_plan_of_format { /* the best in another number format */
+    ft_dtype dtype;
+    bool fits;
+    ft_candidate best;
+    char why[160]; /* where it is refused: the GPU lacks it */
+} ft_plan_of_format;
+
 struct ft_plan {
     ft_search search;
     size_t candidates, refused, too_large, forecasts, fit, tight;
@@ -141,11 +148,16 @@ struct ft_plan {
     size_t changed_count;
     ft_plan_of_gpus by_gpus[5]; /* where that was asked for: the fewest first, those asked for among them */
     size_t by_gpus_count;
+    ft_plan_of_format formats[1 + FT_PLAN_FORMATS]; /* where others are allowed: the job's own first */
+    size_t format_count;
     ft_idle_list idle;  /* keys that no layout has a use for */
     int64_t least_gpus; /* nothing fits: the fewest that would do; 0: not known */
     ft_arena *arena;
 };
 
+/* The model of a plan whose software is not settled yet: read without what only some software has (usual.c). */
+ft_status ft__plan_model(const ft_context *ft, ft_scratch *scratch, const json_t *base, ft_model_request *out,
+                         ft_error *err);
 /* The framework of a training step that names none: that of its stack, or the usual one for such models (usual.c). */
 ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const json_t *base, const ft_framework **out,
                               ft_error *err);
@@ -161,6 +173,14 @@ ft_status ft__plan_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_r
 void ft__plan_free(ft_plan *p);
 /* The fewest GPUs, more than were asked for, on which some layout fits; 0: none is known. */
 int64_t ft__plan_least(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r);
+/* A plan in the format that the request has; then in those that it allows beside it, of which the better stays
+ * (formats.c). How a goal orders candidates, as qsort asks. */
+ft_status ft__plan_in_format(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial,
+                             ft_plan *out, ft_error *err);
+ft_status ft__plan_formats(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, bool trial,
+                           ft_plan *out, ft_error *err);
+typedef int (*ft_plan_order)(const void *a, const void *b);
+ft_plan_order ft__plan_orders(ft_plan_goal goal);
 /* Plans of an eighth to twice as many GPUs, and which of them are worth having (by_gpus.c). */
 ft_status ft__plan_by_gpus(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_plan *out,
                            ft_error *err);

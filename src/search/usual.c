@@ -58,6 +58,17 @@ ft_status ft__framework_holds(const ft_framework *f, const ft_model_request *r, 
     return status;
 }
 
+ft_status ft__plan_model(const ft_context *ft, ft_scratch *scratch, const json_t *base, ft_model_request *out,
+                         ft_error *err)
+{
+    json_t *plain = ft__study_copy(base);
+    if (!plain) return ft__no_memory(err);
+    ft__key_drop(plain, FT_KEY_ID_RECOMPUTE_MODULES);
+    ft_status status = ft__model_request_of(ft, scratch, plain, out, err);
+    json_decref(plain);
+    return status;
+}
+
 ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const json_t *base, const ft_framework **out,
                               ft_error *err)
 {
@@ -65,7 +76,7 @@ ft_status ft__framework_usual(const ft_context *ft, ft_scratch *scratch, const j
     const char *stack = json_string_value(ft__key_get(base, FT_KEY_ID_STACK));
     *out = stack ? ft__framework_of_stack(stack) : NULL;
     if (*out) return FT_OK;
-    FT_TRY(ft__model_request_of(ft, scratch, base, &read, err));
+    FT_TRY(ft__plan_model(ft, scratch, base, &read, err));
     bool language = ft__ranks_model(read.arch, &read.work).cuttable;
     *out = usual_for(packed(&read) ? FT_USUAL_FOR_PACKED_WEIGHTS
                      : language    ? FT_USUAL_FOR_LANGUAGE_MODELS

@@ -47,6 +47,7 @@ def megatron_parser() -> argparse.ArgumentParser:
     parser.add_argument("--moe-router-score-function", choices=["softmax", "sigmoid"])
     parser.add_argument("--pipeline-model-parallel-layout")
     parser.add_argument("--recompute-granularity", choices=["full", "selective"])
+    parser.add_argument("--recompute-modules", nargs="*")
     parser.add_argument("--recompute-method", choices=["uniform", "block"])
     parser.add_argument("--cp-comm-type", choices=["p2p", "a2a", "all_gather", "a2a+p2p"])
     parser.add_argument("--position-embedding-type", choices=["learned_absolute", "rope", "none"])

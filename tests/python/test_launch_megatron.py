@@ -101,6 +101,20 @@ def test_megatron_starts_no_other_model(model: str) -> None:
         assert "$PROGRAM\n" in launch[file] and "pretrain_gpt.py" not in launch[file]
 
 
+def test_modules_that_run_again() -> None:
+    """Named modules are a way of recomputation of their own: searched beside none and all, and started as they were planned."""
+    keys: dict[str, Any] = {"gpu": GPU, "gpus": 16, "global_batch": 64, "seq": 4096, "top": 1, "recompute_modules": ["mlp", "layernorm"]}
+    (plan,) = foretell.plan("llama-3-8b", emit=["megatron", "bridge", "nemo"], search={"recompute": "selective", "cp": 1}, **keys).plans
+    (none,) = foretell.plan("llama-3-8b", search={"recompute": ["none", "selective"], "cp": 1}, **keys).plans
+    assert plan["recompute"] == "selective" and none["recompute"] == "none" and plan["step_ms"] > none["step_ms"]
+    read = megatron_parser().parse_args(shlex.split(plan["launch"]["megatron"].replace("\\\n", " "))[1:])
+    assert read.recompute_granularity == "selective" and set(read.recompute_modules) == {"mlp", "layernorm"}
+    assert "  'model.recompute_modules=[layernorm,mlp]' \\\n" in plan["launch"]["bridge"]
+    assert 'model.recompute_modules = ["layernorm", "mlp"]\n' in plan["launch"]["nemo"]
+    with pytest.raises(foretell.Error, match="are Megatron-Core's"):
+        foretell.plan("llama-3-8b", framework="torchtitan", **keys)
+
+
 def test_adapters() -> None:
     """Of adapters recipes that fine-tune, with their rank; Megatron-LM's own program has none, and is said to."""
     keys: dict[str, Any] = {"gpu": GPU, "gpus": 8, "global_batch": 8, "seq": 2048, "lora_rank": 16, "top": 1, "search": {"cp": 1}}

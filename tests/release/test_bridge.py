@@ -104,7 +104,8 @@ def recipe(config: Any, model: str) -> Any:
     "keys",
     [{}, {"search": {"tp": 2, "pp": 2}}, {"search": {"cp": 2, "recompute": "full"}}, {"search": {"pp": 4, "vpp": 2}},
      {"offload": ["optimizer"]}, {"offload": ["activations"]}, {"gpus": 24, "global_batch": 96, "search": {"pp": 3}},
-     {"gpus": 40, "global_batch": 120, "search": {"pp": 5}}, {"dtype": "fp8"}],
+     {"gpus": 40, "global_batch": 120, "search": {"pp": 5}}, {"dtype": "fp8"},
+     {"recompute_modules": ["layernorm", "mlp"], "search": {"recompute": "selective"}}],
 )  # fmt: skip
 def test_bridge(bridge: Any, model: str, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     from megatron.bridge.training.utils.omegaconf_utils import process_config_with_overrides
@@ -131,6 +132,7 @@ def test_bridge(bridge: Any, model: str, keys: dict[str, Any], monkeypatch: pyte
         assert m.seq_length == read.dataset.sequence_length == 4096
         assert m.recompute_granularity == (None if plan["recompute"] == "none" else plan["recompute"])
         assert m.recompute_num_layers == (1 if plan["recompute"] == "full" else None)
+        assert plan["recompute"] != "selective" or m.recompute_modules == asked.get("recompute_modules")
         precision = bridge.get_mixed_precision_config(read.mixed_precision)
         assert precision.bf16 and precision.fp8 == ("hybrid" if keys.get("dtype") == "fp8" else None)
         assert read.ddp.use_distributed_optimizer == read.optimizer.use_distributed_optimizer == (degrees["zero"] >= 1)

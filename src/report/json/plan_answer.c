@@ -174,6 +174,25 @@ static void by_gpus(ft_text *out, const ft_plan *p)
     ft__json_close_list(out);
 }
 
+static void formats(ft_text *out, const ft_plan *p)
+{
+    if (!p->format_count) return;
+    ft__json_member_list(out, "formats");
+    for (size_t i = 0; i < p->format_count; i++) {
+        const ft_plan_of_format *at = &p->formats[i];
+        if (at->fits)
+            layout(out, &at->best.layout);
+        else
+            ft__json_open(out);
+        ft__answer_word(out, "dtype", ft_dtype_name(at->dtype));
+        ft__json_member_flag(out, "fits", at->fits);
+        if (at->fits) ft__answer_figure(out, "step_ms", at->best.step_ms);
+        if (*at->why) ft__json_member_text(out, "why", at->why);
+        ft__json_close(out);
+    }
+    ft__json_close_list(out);
+}
+
 static void sensitivity(ft_text *out, const ft_plan *p)
 {
     ft__json_member_list(out, "sensitivity");
@@ -209,6 +228,7 @@ void ft__answer_plan(ft_text *out, const json_t *id, const ft_plan *p)
     would_fit(out, p);
     pareto(out, p);
     by_gpus(out, p);
+    formats(out, p);
     sensitivity(out, p);
     ft__answer_idle(out, &p->idle);
     ft__json_close(out);

@@ -49,8 +49,10 @@ static void precision(ft_text *out, ft_dtype dtype)
 }
 
 /* All of it, since a recipe may have said some: layers beside "selective" are refused (transformer_config.py). */
-static void recomputation(ft_text *out, ft_recompute how)
+static void recomputation(ft_text *out, const ft_launch *l)
 {
+    ft_recompute how = l->plan->layout.recompute;
+    ft_text modules = {0};
     bool full = how == FT_RECOMPUTE_FULL;
     ft__setting(out, &hydra, "model.recompute_granularity",
                 full                            ? "full"
@@ -58,7 +60,12 @@ static void recomputation(ft_text *out, ft_recompute how)
                                                 : NULL);
     ft__setting(out, &hydra, "model.recompute_method", full ? "uniform" : NULL);
     ft__setting(out, &hydra, "model.recompute_num_layers", full ? "1" : NULL);
-    ft__setting(out, &hydra, "model.recompute_modules", NULL); /* attention's scores, as Megatron-Core has it itself */
+    ft__launch_modules(&modules, l, "", ",");
+    if (modules.length)
+        ft__text_addf(out, "  'model.recompute_modules=[%s]' \\\n", modules.at);
+    else /* attention's scores, as Megatron-Core has it itself */
+        ft__setting(out, &hydra, "model.recompute_modules", NULL);
+    ft__text_drop(&modules, out);
 }
 
 void ft__launch_bridge(ft_text *out, const ft_launch *l)
@@ -68,7 +75,7 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
     ft__text_add(out, "$RECIPE \\\n");
     layout(out, l, &p->parallel);
     precision(out, w->dtype);
-    recomputation(out, p->recompute);
+    recomputation(out, l);
     if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
         ft__text_add(out, "  optimizer.optimizer_cpu_offload=true \\\n  optimizer.optimizer_offload_fraction=1.0 \\\n"
                           "  optimizer.use_precision_aware_optimizer=true \\\n"

@@ -63,7 +63,7 @@ static ft_status check_model(const ft_context *ft, ft_scratch *scratch, const ft
                              const char *file, ft_error *err)
 {
     ft_model_request read;
-    FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
+    FT_TRY(ft__plan_model(ft, scratch, r->base, &read, err));
     if (ft__launches(f, file, read.arch)) return FT_OK;
     return ft__fail_at(
         err, FT_E_RANGE, "emit", 0, 0,
@@ -89,6 +89,18 @@ ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_p
         if (lists(f->files_for_decoders, r->emit[i])) FT_TRY(check_model(ft, scratch, r, f, r->emit[i], err));
     }
     return FT_OK;
+}
+
+void ft__launch_modules(ft_text *out, const ft_launch *l, const char *quote, const char *between)
+{
+    unsigned again = l->search->request.work.again;
+    const char *next = "";
+    if (l->plan->layout.recompute != FT_RECOMPUTE_SELECTIVE) return;
+    for (int i = 0; i < FT_MODULE_COUNT; i++) {
+        if (!(again & 1u << i)) continue;
+        ft__text_addf(out, "%s%s%s%s", next, quote, ft__module_words[i], quote);
+        next = between;
+    }
 }
 
 int64_t ft__offloaded_layers(const ft_launch *l)

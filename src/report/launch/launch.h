@@ -28,6 +28,9 @@ ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_p
 size_t ft__launch_files(const ft_plan *p, const ft_launcher *out[FT_PLAN_MOST_EMITTED]);
 ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 
+/* The modules that run again, each in quotes; nothing where they are not named, which is attention's scores. */
+void ft__launch_modules(ft_text *out, const ft_launch *l, const char *quote, const char *between);
+
 /* Layers whose activations leave for the host: as named, or all but two at either end. */
 int64_t ft__offloaded_layers(const ft_launch *l);
 

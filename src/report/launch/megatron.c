@@ -75,7 +75,13 @@ static void batch(ft_text *out, const ft_launch *l)
     if (w->dtype == FT_FP4) ft__text_add(out, "  --fp4-format e2m1 \\\n");
     if (w->dtype == FT_FP8) ft__text_add(out, "  --fp8-format hybrid \\\n");
     ft_recompute recompute = l->plan->layout.recompute;
-    if (recompute == FT_RECOMPUTE_SELECTIVE) ft__text_add(out, "  --recompute-granularity selective \\\n");
+    if (recompute == FT_RECOMPUTE_SELECTIVE) {
+        ft_text modules = {0};
+        ft__text_add(out, "  --recompute-granularity selective \\\n");
+        ft__launch_modules(&modules, l, "", " ");
+        if (modules.length) ft__megatron_word(out, "recompute-modules", modules.at);
+        ft__text_drop(&modules, out);
+    }
     if (recompute == FT_RECOMPUTE_FULL)
         ft__text_add(
             out, "  --recompute-granularity full \\\n  --recompute-method uniform \\\n  --recompute-num-layers 1 \\\n");

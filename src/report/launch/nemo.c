@@ -65,6 +65,13 @@ static void memory(ft_text *out, const ft_launch *l, const ft_layout *p)
     ft__setting(out, &python, "model.recompute_granularity", how);
     ft__setting(out, &python, "model.recompute_method", full ? "\"uniform\"" : NULL);
     ft__setting(out, &python, "model.recompute_num_layers", full ? "1" : NULL);
+    ft_text modules = {0};
+    ft__launch_modules(&modules, l, "\"", ", ");
+    if (modules.length)
+        ft__text_addf(out, "model.recompute_modules = [%s]\n", modules.at);
+    else
+        ft__setting(out, &python, "model.recompute_modules", NULL);
+    ft__text_drop(&modules, out);
     if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
         ft__text_add(out, "recipe.optim.config.optimizer_cpu_offload = True\n"
                           "recipe.optim.config.optimizer_offload_fraction = 1.0\n"

@@ -259,6 +259,26 @@ static bool against_gpus(ft_text *out, const ft_style *style, const ft_plan *p)
     return printed;
 }
 
+static void in_formats(ft_text *out, const ft_style *style, const ft_plan *p)
+{
+    if (!p->format_count) return;
+    ft__heading(out, style, "in other number formats");
+    for (size_t i = 0; i < p->format_count; i++) {
+        const ft_plan_of_format *at = &p->formats[i];
+        ft_text t = {0};
+        ft__text_addf(&t, "%s: ", ft_dtype_name(at->dtype));
+        if (at->fits) {
+            ft__add_figure(&t, at->best.step_ms * 1e-3, 4);
+            ft__text_add(&t, " s, ");
+            ft__add_layout(&t, style, &at->best.layout);
+        } else {
+            ft__text_add(&t, *at->why ? at->why : "none fits");
+        }
+        ft__add_wrapped(out, style, t.at ? t.at : "");
+        ft__text_drop(&t, out);
+    }
+}
+
 static void changes(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (!p->changed_count) return;
@@ -310,6 +330,7 @@ bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
     faster(out, style, p);
     printed = trade(out, style, p) && printed;
     printed = against_gpus(out, style, p) && printed;
+    in_formats(out, style, p);
     changes(out, style, p);
     launch(out, style, p);
     return printed && !out->failed;
