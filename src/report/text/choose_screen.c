@@ -198,13 +198,19 @@ static void none(ft_text *out, const ft_style *style, const ft_chosen *c)
                                                      "the deadline",
                                                      "the budget"};
     ft_text t = {0};
-    ft__text_addf(&t, "  None of these %zu is a choice", c->count);
+    if (c->count == 1)
+        ft__text_add(&t, "  This is no choice");
+    else
+        ft__text_addf(&t, "  None of these %zu is a choice", c->count);
     const char *between = ": ";
     for (int lost = FT_LOST_MEMORY; lost < FT_LOST_SPEED; lost++) {
         size_t count = 0;
         for (size_t i = 0; i < c->count; i++) count += c->choices[i].lost == (ft_lost)lost;
         if (!count) continue;
-        ft__text_addf(&t, "%s%zu lose%s by %s", between, count, count == 1 ? "s" : "", words[lost]);
+        if (c->count == 1)
+            ft__text_addf(&t, "%sit loses by %s", between, words[lost]);
+        else
+            ft__text_addf(&t, "%s%zu lose%s by %s", between, count, count == 1 ? "s" : "", words[lost]);
         between = ", ";
     }
     ft__text_add(&t, ".");
