@@ -199,7 +199,7 @@ static void none(ft_text *out, const ft_style *style, const ft_chosen *c)
                                                      "the budget"};
     ft_text t = {0};
     if (c->count == 1)
-        ft__text_add(&t, "  This is no choice");
+        ft__text_add(&t, "  This is not a choice");
     else
         ft__text_addf(&t, "  None of these %zu is a choice", c->count);
     const char *between = ": ";
