@@ -389,10 +389,6 @@ typedef struct ft_arch {
 
 void ft__arch_release(ft_arch *arch);
 
-/* Tokens that a picture of this size becomes, of a model with a tower: its patches, merged. */
-int64_t ft__picture_tokens(const ft_arch *arch, int64_t height, int64_t width);
-int64_t ft__picture_patches(const ft_arch *arch, int64_t height, int64_t width); /* that its tower reads */
-
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);
 /* Whether any of its layers does. */

@@ -3,6 +3,7 @@
  * weights lie where they are. */
 #include "graph/emit.h"
 #include "model/mixers.h"
+#include "model/picture_size.h"
 #include "model/relative.h"
 
 void ft__part_source(ft_maker *m)

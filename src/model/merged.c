@@ -6,6 +6,7 @@
  * block diffusion. */
 #include "graph/emit.h"
 #include "model/mixers.h"
+#include "model/picture_size.h"
 #include "model/relative.h"
 
 static ft_ref encode_with(ft_maker *m, ft_ref seen, ft_ref *table)

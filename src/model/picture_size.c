@@ -1,4 +1,4 @@
-/* picture_size.c: pictures of another size than a model's config names.
+/* picture_size.c: the tokens that pictures become, and pictures of another size than a model's config names.
  *
  * Convolutions and patches go over whatever they are given. Tables of positions grow with it, as timm's `img_size` and
  * transformers' `interpolate_pos_encoding` have them. Denoisers work on latents, each of which stands for a square of
@@ -10,6 +10,37 @@
 #include <inttypes.h>
 
 #include "base/error.h"
+
+/* -- tokens ------------------------------------------------------------------------------------ */
+
+static int64_t steps_of(int64_t length, int64_t step) { return (length + step - 1) / step; }
+
+/* Tokens to an edge. A convolution over a whole picture leaves out what fills no patch (SigLIP's 384 pixels are 27
+ * patches of 14); models that are given patches bring their pictures to whole tokens first. */
+static int64_t to_edge(const ft_arch *a, int64_t pixels)
+{
+    int64_t merge = a->tower_merge > 1 ? a->tower_merge : 1;
+    if (a->tower_pictures && pixels >= a->tower_patch) return steps_of(pixels / a->tower_patch, merge);
+    return steps_of(pixels, a->tower_patch * merge);
+}
+
+int64_t ft__picture_tokens(const ft_arch *a, int64_t height, int64_t width)
+{
+    if (a->queries > 0) return a->queries;
+    if (a->tower_tokens > 0 || a->tower_patch < 1) return a->tower_tokens;
+    return to_edge(a, height) * to_edge(a, width);
+}
+
+/* A resampler and a pool to a fixed number leave nothing of how many there were. */
+int64_t ft__picture_patches(const ft_arch *a, int64_t height, int64_t width)
+{
+    int64_t merged = a->tower_merge > 1 ? a->tower_merge * a->tower_merge : 1;
+    bool fixed = a->queries > 0 || (a->tower_tokens > 0 && a->step_count > 0);
+    if (fixed && a->tower_patch > 0) return steps_of(height, a->tower_patch) * steps_of(width, a->tower_patch);
+    return ft__picture_tokens(a, height, width) * merged;
+}
+
+/* -- other sizes ------------------------------------------------------------------------------- */
 
 static bool is_latent(const ft_arch *a) { return a->latent_pixels > 0; }
 

@@ -1,4 +1,4 @@
-/* Pictures of another size than a model's config names. */
+/* Sizes of pictures: the tokens that they become, and other sizes than a model's config names. */
 #ifndef FT_MODEL_PICTURE_SIZE_H
 #define FT_MODEL_PICTURE_SIZE_H
 #include "model/arch.h"
@@ -7,6 +7,10 @@
 typedef struct ft_picture_size {
     int64_t height, width;
 } ft_picture_size;
+
+/* Tokens that a picture of this size becomes, of a model with a tower: its patches, merged. */
+int64_t ft__picture_tokens(const ft_arch *arch, int64_t height, int64_t width);
+int64_t ft__picture_patches(const ft_arch *arch, int64_t height, int64_t width); /* that its tower reads */
 
 /* Whether its inputs are pictures or videos, of a size that can be chosen. */
 bool ft__takes_pictures(const ft_arch *arch);

@@ -4,6 +4,7 @@
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/mixers.h"
+#include "model/picture_size.h"
 #include "model/relative.h"
 
 typedef struct stack {

@@ -5,6 +5,7 @@
 #include "graph/emit.h"
 #include "graph/sample.h"
 #include "model/mixers.h"
+#include "model/picture_size.h"
 #include "model/relative.h"
 #include "model/vision.h"
 
