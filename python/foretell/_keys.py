@@ -118,7 +118,7 @@ class ModelRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -224,7 +224,7 @@ class ChooseRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -347,7 +347,7 @@ class ChooseServeRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -493,7 +493,7 @@ class InferRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -600,7 +600,7 @@ class LargestRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -675,7 +675,7 @@ class PlanRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -785,7 +785,7 @@ class PlanServeRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -922,7 +922,7 @@ class ScaleRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float
@@ -1027,7 +1027,7 @@ class ServeRequest(TypedDict, total=False):
     source_tokens: int
     mtp: int
     read_as: str
-    loss: Literal["model", "upcast", "narrow", "fused", "fused_linear"]
+    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
     power_cap_w: float

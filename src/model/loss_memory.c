@@ -52,6 +52,38 @@ static bool is_log_softmax(const ft_node *n)
            !strcmp(n->op.name, "log_softmax") && n->in_count > 0 && n->out_count > 0;
 }
 
+/* torchtune's CEWithChunkedOutputLoss (modules/loss/ce_chunked_output_loss.py), which Axolotl has too
+ * (monkeypatch/loss/chunked.py): the head's results are cut into eight along the sequence, and every part is copied to
+ * fp32 by itself. In eager mode PyTorch's cross_entropy saves each part's log-softmax; compiled, as torchtune's recipes
+ * compile it, it is made again of the logits, which are there anyway. A part's gradients pass through the head before
+ * the next one's are made. */
+void ft__loss_in_parts(ft_graph *g, bool saves)
+{
+    enum { PARTS = 8 };
+    ft_ref logits = FT_NONE, kept = FT_NONE;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->phase != FT_FORWARD) continue;
+        if (logits == FT_NONE && ft__node_site(n) == FT_SITE_LM_HEAD && n->verb == FT_DO_LINEAR) logits = n->out[0];
+        if (saves && kept == FT_NONE && is_log_softmax(n)) kept = n->out[0];
+    }
+    if (logits == FT_NONE) return;
+    const int64_t rows = g->tensors[logits].rows, cols = g->tensors[logits].cols, part = (rows + PARTS - 1) / PARTS;
+    const ft_ref whole = g->tensors[logits].storage, saved = kept == FT_NONE ? FT_NONE : g->tensors[kept].storage;
+    for (ft_ref i = 0; i < g->tensor_count; i++) { /* times are the nodes', which stay whole */
+        ft_tensor *t = &g->tensors[i];
+        if (t->rows != rows || t->cols != cols || t->role != FT_ACTIVATION) continue;
+        if (t->storage != whole && t->storage != saved) t->rows = part;
+    }
+    for (int32_t i = 0; i < g->node_count; i++) {
+        ft_node *n = &g->nodes[i];
+        if (n->phase != FT_BACKWARD || ft__node_site(n) != FT_SITE_LM_HEAD || n->in_count + 2 > FT_NODE_INPUTS)
+            continue;
+        ft__node_in(n, logits);
+        if (kept != FT_NONE) ft__node_in(n, kept);
+    }
+}
+
 /* Adapters of litgpt: head and loss of so many rows at a time. What goes forward is kept of all pieces, the logits by
  * the list that the model returns; a piece's gradients pass through the head before the next one's are made, while the
  * rest of what was kept waits. */

@@ -189,6 +189,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED))
         ft__loss_memory(g, FT_LOSS_MEGATRON);
     if (w->task == FT_TRAIN && w->loss == FT_ENTROPY_FUSED_LINEAR) ft__loss_in_chunks(g);
+    if (w->task == FT_TRAIN && w->loss == FT_ENTROPY_CHUNKED) ft__loss_in_parts(g, w->execution == FT_RUN_EAGER);
     const bool whole_logits = w->loss <= FT_ENTROPY_NARROW;
     if (w->task == FT_TRAIN && w->lora_rank > 0 && m.stack->loss_tokens > 0 && whole_logits)
         ft__loss_in_pieces(g, w->batch * (int64_t)m.stack->loss_tokens);

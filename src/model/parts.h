@@ -95,7 +95,8 @@ ft_ref ft__part_experts(ft_maker *m, ft_ref x);
 /* Logits are copied to fp32 before the loss. */
 static inline bool ft__upcasts(const ft_maker *m)
 {
-    return m->work->loss == FT_ENTROPY_OF_MODEL ? m->arch->loss_fp32 : m->work->loss == FT_ENTROPY_UPCAST;
+    const ft_entropy loss = m->work->loss;
+    return loss == FT_ENTROPY_OF_MODEL ? m->arch->loss_fp32 : loss == FT_ENTROPY_UPCAST || loss == FT_ENTROPY_CHUNKED;
 }
 /* Before a table is made that adapters may train: keeps the frozen one, thaws; what `frozen` is to be afterwards. */
 bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols);

@@ -48,11 +48,13 @@ typedef enum ft_optimizer {
 
 /* What is done with the logits. upcast: copied to fp32 first, as transformers does; narrow: in their own format; fused:
  * one kernel each way, the gradient over the logits (Liger's, Apex', FlashAttention's); fused_linear: head and loss in
- * chunks, so that the logits are never there as a whole (Liger). */
+ * chunks, so that the logits are never there as a whole (Liger); chunked: logits as a whole, copied to fp32 a part at a
+ * time (torchtune's, Axolotl's). */
 typedef enum ft_entropy {
     FT_ENTROPY_OF_MODEL,
     FT_ENTROPY_UPCAST,
     FT_ENTROPY_NARROW,
+    FT_ENTROPY_CHUNKED,
     FT_ENTROPY_FUSED,
     FT_ENTROPY_FUSED_LINEAR,
     FT_ENTROPY_COUNT
@@ -229,6 +231,8 @@ void ft__loss_memory(ft_graph *g, ft_loss_by by);
 void ft__loss_in_chunks(ft_graph *g);
 /* The same in pieces of so many rows whose logits are kept going forward (a stack's loss_tokens). */
 void ft__loss_in_pieces(ft_graph *g, int64_t piece);
+/* Logits as a whole, and what the loss makes of them a part at a time. `saves`: but for the log-softmax, which waits. */
+void ft__loss_in_parts(ft_graph *g, bool saves);
 /* The same in pieces of so many rows that are made again going back (a stack's loss_rows); false: no memory. */
 bool ft__loss_chunked(ft_graph *g, int64_t piece);
 /* Forward graph, then the passes that the workload asks for: backward, recomputation, fusion, the optimizer. */

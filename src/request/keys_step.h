@@ -5,8 +5,10 @@
 
 #define FT_STEP_KEYS(FLAG, PLAIN)                                                                                      \
     FLAG(LOSS, "loss", WORD, 0, 0, WORDS(entropy), 0, "loss", 0, NULL, TRAIN | PLANS | CHOOSE,                         \
-      "what is done with the logits: the model's own, in fp32, in their own format, in one kernel, with the head",     \
-      "`model` (its own code's), `upcast` (copied to fp32), `narrow` (in their own format), `fused` (one kernel each " \
+      "what is done with the logits: the model's own, in fp32, in their own format, in parts, in one kernel, with the "\
+      "head",                                                                                                          \
+      "`model` (its own code's), `upcast` (copied to fp32), `narrow` (in their own format), `chunked` (copied to fp32 "\
+      "an eighth at a time: torchtune's, Axolotl's), `fused` (one kernel each "                                        \
       "way, the gradient over the logits: Liger's, Apex', FlashAttention's), `fused_linear` (head and loss in chunks: "\
       "the logits are never there as a whole; Liger's)")                                                               \
     FLAG(LOSS_POSITIONS, "loss_positions", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "loss-positions", 0, "N", TRAIN, \
@@ -22,7 +24,7 @@
       "the GPU's own limit; W: the board is held to less (`nvidia-smi -pl`)")                                          \
     FLAG(EMA, "ema", SWITCH, 0, 0, NO_WORDS, 0, "ema", 0, NULL, TRAIN, "keep a moving average of the weights",         \
       "false; true: a moving average of the weights is kept beside them and updated with them")                        \
-    FLAG(MOMENTS, "moments_dtype", WORD, 0, 0, WORDS(moment), DEPENDS, "moments-dtype", 0, NULL,                      \
+    FLAG(MOMENTS, "moments_dtype", WORD, 0, 0, WORDS(moment), DEPENDS, "moments-dtype", 0, NULL,                       \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "number format of AdamW's moments [the weights', fp32 beside fp32 copies]",                                      \
       "`fp32`, `bf16`, `fp16`, `fp8`: of AdamW's and LAMB's moments; the weights' format when left out, fp32 beside "  \

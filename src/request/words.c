@@ -87,11 +87,9 @@ const unsigned ft__remat_masks[15] = {KEEPS(QUERY_PROJ),
 #undef KEEPS
 #undef KEEPS_QKV
 #undef KEEPS_MLP
-const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {[FT_ENTROPY_OF_MODEL] = "model",
-                                                         [FT_ENTROPY_UPCAST] = "upcast",
-                                                         [FT_ENTROPY_NARROW] = "narrow",
-                                                         [FT_ENTROPY_FUSED] = "fused",
-                                                         [FT_ENTROPY_FUSED_LINEAR] = "fused_linear"};
+const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {
+    [FT_ENTROPY_OF_MODEL] = "model",  [FT_ENTROPY_UPCAST] = "upcast", [FT_ENTROPY_NARROW] = "narrow",
+    [FT_ENTROPY_CHUNKED] = "chunked", [FT_ENTROPY_FUSED] = "fused",   [FT_ENTROPY_FUSED_LINEAR] = "fused_linear"};
 const char *const ft__offload_words[FT_OFFLOAD_COUNT] = {[FT_OFFLOAD_OPTIMIZER] = "optimizer",
                                                          [FT_OFFLOAD_OPTIMIZER_NVME] = "optimizer_nvme",
                                                          [FT_OFFLOAD_PAGED_OPTIMIZER] = "paged_optimizer",

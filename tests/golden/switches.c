@@ -228,8 +228,9 @@ static void of_a_step(void **state)
 {
     (void)state;
     outcome plain = train(""), narrow = train(",\"loss\":\"narrow\""), fused = train(",\"loss\":\"fused\""),
-            linear = train(",\"loss\":\"fused_linear\""), chosen = train(",\"loss_positions\":64"),
-            ema = train(",\"ema\":true"), bf16 = train(",\"master_weights\":true"),
+            parts = train(",\"loss\":\"chunked\""), linear = train(",\"loss\":\"fused_linear\""),
+            chosen = train(",\"loss_positions\":64"), ema = train(",\"ema\":true"),
+            bf16 = train(",\"master_weights\":true"),
             small = train(",\"master_weights\":true,\"moments_dtype\":\"bf16\""), packed = train(",\"packing\":256"),
             mixed = train(",\"packing\":[128,384]"), lamb = train(",\"optimizer\":\"lamb\""),
             capped = train(",\"power_cap_w\":350"), full = train(",\"recompute\":\"full\""),
@@ -240,6 +241,9 @@ static void of_a_step(void **state)
     less("its peak", narrow.peak, plain.peak);
     less("a loss in one kernel", fused.peak, narrow.peak);
     less("a loss with the head", linear.peak, fused.peak);
+    less("fp32 logits in parts", parts.peak, 0.9 * plain.peak);
+    less("which are whole in 16 bits", linear.peak, parts.peak);
+    golden_near("the same kernels", parts.busy, plain.busy, 0.01);
     golden_near("the same products", linear.busy, narrow.busy, 0.01);
     golden_near("an average of the weights", ema.optimizer, plain.optimizer + plain.weights, 0.01);
     less("its update", plain.busy, ema.busy);

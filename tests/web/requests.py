@@ -76,7 +76,7 @@ class Maker:
         if task == "train":
             self.some(request, 0.25, recompute=["none", "selective", "full"], optimizer=["adamw", "adamw_foreach", "sgd", "muon"],
                       advice=[True], techniques=[True], stack=["megatron", "torchtitan", "fsdp2", "deepspeed"], lora_rank=[8, 64],
-                      clip_grad=[True], tokens=[1e9, 1e12], loss=["upcast", "fused", "fused_linear"], power_cap_w=[300, 500])
+                      clip_grad=[True], tokens=[1e9, 1e12], loss=["upcast", "chunked", "fused", "fused_linear"], power_cap_w=[300, 500])
             if self.random.random() < 0.35:
                 layout = self.some({}, 0.5, tp=[2, 4, 8], dp=[2, 8, 64], pp=[2, 4], zero=[1, 2, 3], cp=[2], ep=[2, 8], sp=[True])
                 request["parallel"] = layout
