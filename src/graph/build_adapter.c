@@ -188,7 +188,8 @@ static ft_ref with_magnitude(ft_build *b, ft_at at, ft_ref y, ft_ref delta, ft_r
     norms = ft__view(b, norms, 1, w.rows, false);
     ft_ref length = ft__pointwise2(b, at, "div", magnitude, norms);
     ft_ref rest = ft__pointwise(b, at, "subu", length);
-    return ft__add(b, at, ft__mul(b, at, y, rest), ft__mul(b, at, delta, length));
+    y = ft__mul(b, at, y, rest);
+    return ft__add(b, at, y, ft__mul(b, at, delta, length));
 }
 
 static ft_ref with_adapter(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out, ft_cut cut)

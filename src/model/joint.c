@@ -135,8 +135,9 @@ static ft_ref turned(ft_maker *m, ft_ref x)
     ft_ref half[2] = {ft__pointwise(b, at, "neg", ft__slice(b, x, t.rows, t.cols / 2)),
                       ft__slice(b, x, t.rows, t.cols / 2)};
     ft_ref across = ft__cast(b, at, ft__cat(b, at, 2, half, t.rows, t.cols), FT_FP32);
-    ft_ref sum = ft__add(b, at, ft__mul(b, at, wide, m->cos), ft__mul(b, at, across, m->cos));
-    return ft__cast(b, at, sum, b->stored);
+    wide = ft__mul(b, at, wide, m->cos);
+    across = ft__mul(b, at, across, m->cos);
+    return ft__cast(b, at, ft__add(b, at, wide, across), b->stored);
 }
 
 static ft_ref attended(ft_maker *m, const ft_ref *qkv, int64_t length)

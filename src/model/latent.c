@@ -18,12 +18,13 @@ static ft_ref rotate_pairs(ft_maker *m, ft_ref x, int64_t rows)
     if (fused(m) || m->engine) return ft__pointwise2(b, FT_AT(ATTN_ROTARY), "mul", x, m->cos);
     ft_ref even = ft__slice(b, x, rows, half), odd = ft__slice(b, x, rows, half);
     ft_ref c = ft__slice(b, m->cos, m->q_len, half), s = ft__slice(b, m->sin, m->q_len, half);
-    ft_ref first = ft__pointwise2(b, FT_AT(ATTN_ROTARY), "sub", ft__mul(b, FT_AT(ATTN_ROTARY), even, c),
-                                  ft__mul(b, FT_AT(ATTN_ROTARY), odd, s));
-    ft_ref second = ft__add(b, FT_AT(ATTN_ROTARY), ft__mul(b, FT_AT(ATTN_ROTARY), odd, c),
-                            ft__mul(b, FT_AT(ATTN_ROTARY), even, s));
-    ft_ref both[2] = {first, second};
-    return ft__cat(b, FT_AT(ATTN_ROTARY), 2, both, rows, 2 * half);
+    ft_at at = FT_AT(ATTN_ROTARY);
+    ft_ref both[2], left = ft__mul(b, at, even, c), right = ft__mul(b, at, odd, s);
+    both[0] = ft__pointwise2(b, at, "sub", left, right);
+    left = ft__mul(b, at, odd, c);
+    right = ft__mul(b, at, even, s);
+    both[1] = ft__add(b, at, left, right);
+    return ft__cat(b, at, 2, both, rows, 2 * half);
 }
 
 /* A gate beside the queries, of their latent before and behind its norm: axk2. */

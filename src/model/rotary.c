@@ -47,9 +47,11 @@ static ft_ref rotate_split(ft_maker *m, ft_at at, ft_ref x, int64_t dim)
     int64_t rows = ft__tensor_of(b, x)->rows, half[2] = {dim / 2, dim - dim / 2};
     ft_ref part[2];
     ft__split(b, x, 2, half, part);
-    ft_ref both[2];
-    both[0] = ft__pointwise2(b, at, "sub", ft__mul(b, at, part[0], m->cos), ft__mul(b, at, part[1], m->sin));
-    both[1] = ft__add(b, at, ft__mul(b, at, part[1], m->cos), ft__mul(b, at, part[0], m->sin));
+    ft_ref both[2], left = ft__mul(b, at, part[0], m->cos), right = ft__mul(b, at, part[1], m->sin);
+    both[0] = ft__pointwise2(b, at, "sub", left, right);
+    left = ft__mul(b, at, part[1], m->cos);
+    right = ft__mul(b, at, part[0], m->sin);
+    both[1] = ft__add(b, at, left, right);
     return ft__cat(b, at, 2, both, rows, dim);
 }
 

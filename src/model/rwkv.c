@@ -14,7 +14,8 @@ static ft_ref blended(ft_maker *m, ft_ref x, ft_ref before)
     ft_at at = FT_AT(MIXER_CONV1D);
     ft_ref share = ft__parameter(b, "time_mix", 1, m->arch->hidden);
     ft_ref rest = ft__pointwise(b, at, "addu", share);
-    return ft__add(b, at, ft__mul(b, at, x, share), ft__mul(b, at, before, rest));
+    x = ft__mul(b, at, x, share);
+    return ft__add(b, at, x, ft__mul(b, at, before, rest));
 }
 
 /* Every token's place is taken by the one before it: a pad of one in front, the last cut off. */

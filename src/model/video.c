@@ -63,8 +63,9 @@ static ft_ref modulated(ft_maker *m, ft_at at, ft_ref x, ft_ref shift, ft_ref sc
 static ft_ref gated(ft_maker *m, ft_at at, ft_ref x, ft_ref gate, ft_ref y)
 {
     ft_build *b = &m->b;
-    ft_ref sum = ft__add(b, at, ft__cast(b, at, x, FT_FP32), ft__mul(b, at, y, gate));
-    return ft__cast(b, at, sum, b->stored);
+    x = ft__cast(b, at, x, FT_FP32);
+    y = ft__mul(b, at, y, gate);
+    return ft__cast(b, at, ft__add(b, at, x, y), b->stored);
 }
 
 /* -- attention ------------------------------------------------------------------------------------ */
@@ -76,8 +77,11 @@ static ft_ref turned(ft_maker *m, ft_ref x)
     ft_tensor t = *ft__tensor_of(b, x);
     if (m->stack->fused_rotary) return ft__pointwise2(b, at, "mul", x, m->cos);
     ft_ref half = ft__slice(b, x, t.rows, t.cols / 2);
-    ft_ref even = ft__pointwise2(b, at, "sub", ft__mul(b, at, half, m->cos), ft__mul(b, at, half, m->cos));
-    ft_ref odd = ft__add(b, at, ft__mul(b, at, half, m->cos), ft__mul(b, at, half, m->cos));
+    ft_ref left = ft__mul(b, at, half, m->cos), right = ft__mul(b, at, half, m->cos);
+    ft_ref even = ft__pointwise2(b, at, "sub", left, right);
+    left = ft__mul(b, at, half, m->cos);
+    right = ft__mul(b, at, half, m->cos);
+    ft_ref odd = ft__add(b, at, left, right);
     ft_ref both[2] = {even, odd};
     return ft__assemble(b, at, 2, both, t.rows, t.cols);
 }
