@@ -263,7 +263,7 @@ typedef struct ft_arch {
     int64_t context_dim, pooled_dim, time_dim; /* of the text's tokens, of its summary, of the time step's sines */
     bool guided, words_end, cross_norm, linear_ends;
     int64_t latent_frames, latent_height, latent_width;
-    int64_t latent_pixels; /* a side of what one latent stands for; 0: inputs are pixels */
+    int64_t latent_pixels;                            /* a side of what one latent stands for; 0: inputs are pixels */
     int64_t middle_depth, stage_heads[FT_MAX_STAGES]; /* unet: layers of the lowest block; heads by stage */
     int64_t vision_hidden, vision_ffn, vision_layers, vision_heads, projection; /* clip's other tower */
     /* state space */

@@ -55,7 +55,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                           \
     X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                              \
     X(triton_flash1, "`flash1` is the Triton kernel that came with the first generation, not the one in CUDA")     \
-    X(engine_attention, "attention is Transformer Engine's: on AMD's units its own kernels, in assembly")           \
+    X(engine_attention, "attention is Transformer Engine's: on AMD's units its own kernels, in assembly")          \
     X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
     X(repeats_keys, "grouped keys and values are copied for every query head before attention")                    \
     X(own_head, "the head has weights of its own, though the config ties them to the embedding")                   \
