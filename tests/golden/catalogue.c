@@ -197,6 +197,13 @@ static void a_fifteenth_round(void **state)
     blind_round("measurements/h200/architectures_fifteenth.jsonl", (blind_bounds){51, 0.036, 0.042, 0.002, 2, 0.11});
 }
 
+/* The sixteenth: whole checkpoints at short and odd lengths, where much of what kernels read lies in the cache. */
+static void a_sixteenth_round(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/architectures_sixteenth.jsonl", (blind_bounds){58, 0.04, 0.043, 0.002, 0, 0.13});
+}
+
 /* The fourteenth: other sizes of what was measured before, after the thirteenth was mended. */
 static void a_fourteenth_round(void **state)
 {
@@ -257,6 +264,7 @@ int main(void)
                                        cmocka_unit_test(a_thirteenth_round),
                                        cmocka_unit_test(a_fourteenth_round),
                                        cmocka_unit_test(a_fifteenth_round),
+                                       cmocka_unit_test(a_sixteenth_round),
                                        cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
