@@ -169,6 +169,8 @@ void ft__rotate_split(ft_build *b, ft_at at, ft_ref kv, ft_ref shared, int64_t v
 /* Elements of x by an index each (torch.gather), or rows where `by_rows` (index_select): the gradient adds them up by
  * atomics; ft__gather's (x[i]) sorts its indices first. */
 ft_ref ft__pick(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, bool by_rows);
+/* The same by torch.gather, whose gradient is handed x, though it does not look at it. */
+ft_ref ft__take_along(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols);
 /* Elements of `from` (FT_NONE: a number for `count` places) go to places in x: over what was there, or added to it. */
 ft_ref ft__scatter(ft_build *b, ft_at at, ft_ref x, ft_ref from, double count, bool adds, bool in_place);
 /* Of what was scattered last: `from` goes into a slice, no indices say where (x[...] = from). */

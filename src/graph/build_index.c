@@ -24,6 +24,13 @@ ft_ref ft__pick(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, boo
     return out;
 }
 
+ft_ref ft__take_along(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols)
+{
+    ft_ref out = ft__pick(b, at, x, rows, cols, false);
+    if (out != FT_NONE && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].keeps = true;
+    return out;
+}
+
 ft_ref ft__permute(ft_build *b, ft_at at, ft_ref x, int64_t rows)
 {
     if (b->status != FT_OK) return FT_NONE;

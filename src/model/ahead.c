@@ -58,7 +58,7 @@ static ft_ref seen(ft_maker *m, const look *l)
     /* Buckets are repeated for every head, then raised to 64 bits. */
     ft__no_grad_kernels(b, FT_AT(ATTN_BIAS), "copy", FT_NONE, rows, l->keys, 8, 2);
     ft_ref table = ft__contiguous(b, FT_AT(ATTN_BIAS), ft__view(b, l->bias, rows, a->relative_buckets, true));
-    scores = ft__add(b, FT_AT(ATTN_BIAS), scores, ft__pick(b, FT_AT(ATTN_BIAS), table, rows, l->keys, false));
+    scores = ft__add(b, FT_AT(ATTN_BIAS), scores, ft__take_along(b, FT_AT(ATTN_BIAS), table, rows, l->keys));
     if (m->q_len > 1)
         scores = ft__add(b, FT_AT(ATTN_MASK), scores,
                          ft__buffer(b, l->pairs / a->heads * m->q_len, l->keys, ft_dtype_bytes(b->stored)));

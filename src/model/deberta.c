@@ -15,7 +15,7 @@ static ft_ref by_place(ft_maker *m, ft_ref x, ft_ref places, int64_t pairs)
     ft_ref table = ft__copy(b, FT_AT(ATTN_BIAS), ft__view(b, places, a->heads * rows, a->head_dim, true), pairs * rows,
                             a->head_dim);
     ft_ref score = ft__matmul(b, FT_AT(ATTN_BIAS), x, table, pairs, m->q_len, rows, a->head_dim, "nt");
-    score = ft__pick(b, FT_AT(ATTN_BIAS), score, pairs * m->q_len, m->kv_len, false);
+    score = ft__take_along(b, FT_AT(ATTN_BIAS), score, pairs * m->q_len, m->kv_len);
     return ft__pointwise(b, FT_AT(ATTN_BIAS), "divu", score);
 }
 
