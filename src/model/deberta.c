@@ -59,6 +59,7 @@ ft_ref ft__part_disentangled(ft_maker *m, ft_ref x)
     if (a->relative_span > 0 && a->relative_queries) {
         ft_ref other = by_place(m, k, applied(m, FT_AT(ATTN_BIAS), m->places, a->relative_own ? made(m, true) : query),
                                 pairs);
+        other = ft__view(b, other, rows, m->kv_len, true); /* keys by queries, turned: it is read across */
         added = added == FT_NONE ? other : ft__add(b, FT_AT(ATTN_BIAS), added, other);
     }
     if (added != FT_NONE) scores = ft__add(b, FT_AT(ATTN_BIAS), scores, added);
