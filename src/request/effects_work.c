@@ -2,6 +2,7 @@
  *
  * A rule for every key of the request itself, of its data loader and of its adapters: what it asks of the task, of the
  * architecture or of another key. */
+#include "request/effects.h"
 #include "request/effects_rules.h"
 
 /* The section as a whole is warned of where nothing is trained. */
@@ -198,19 +199,25 @@ static const char *recomputing(const ft_effect_case *c)
     return scores && ft__flashes(c->w->attention) ? "fused flash attention keeps no scores to drop" : NULL;
 }
 
-static const char *modules(const ft_effect_case *c)
+unsigned ft__modules_of(const ft_arch *a, const ft_workload *w)
 {
-    const ft_arch *a = c->a;
     unsigned here = 1u << FT_MODULE_LAYERNORM;
-    if (!c->trains) return ft__training(c);
-    if (c->w->recompute != FT_RECOMPUTE_SELECTIVE) return "\"recompute\" is not \"selective\"";
-    if (c->w->execution != FT_RUN_FUSED) return "\"execution\" is not \"fused\"";
-    if (!ft__flashes(c->w->attention)) here |= 1u << FT_MODULE_CORE_ATTN;
+    if (!ft__flashes(w->attention)) here |= 1u << FT_MODULE_CORE_ATTN;
     if (a->experts > 0) here |= 1u << FT_MODULE_MOE | 1u << FT_MODULE_MOE_ACT;
     if (a->shared_experts > 0 || a->shared_ffn > 0) here |= 1u << FT_MODULE_SHARED_EXPERTS;
     if (a->kv_lora > 0) here |= 1u << FT_MODULE_MLA_UP_PROJ;
     if (a->experts < 1 || a->first_dense > 0 || a->moe_every > 1) here |= 1u << FT_MODULE_MLP;
-    return c->w->again & here ? NULL : "the model has none of these modules, or keeps nothing of them";
+    return here;
+}
+
+static const char none_of_them[] = "the model has none of these modules, or keeps nothing of them";
+
+static const char *modules(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    if (!(c->w->again & ft__modules_of(c->a, c->w))) return none_of_them;
+    if (c->w->recompute != FT_RECOMPUTE_SELECTIVE) return "\"recompute\" is not \"selective\"";
+    return c->w->execution != FT_RUN_FUSED ? "\"execution\" is not \"fused\"" : NULL;
 }
 
 static const char *stacked(const ft_effect_case *c)

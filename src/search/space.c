@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "model/stack.h"
+#include "request/effects.h"
 #include "search/plan.h"
 #include "search/space_constants.h"
 
@@ -82,7 +83,7 @@ static bool drops_nothing(const ft_search *s, ft_recompute recompute)
     const ft_workload *w = &s->request.work;
     if (recompute != FT_RECOMPUTE_NONE && !s->recomputes) return true;
     return recompute == FT_RECOMPUTE_SELECTIVE && ft__stack(w)->selective == FT_SELECTIVE_CORE_ATTENTION &&
-           w->again == 0 && (ft__flashes(w->attention) || w->attention == FT_SDPA);
+           !(w->again & ft__modules_of(s->request.arch, w)) && (ft__flashes(w->attention) || w->attention == FT_SDPA);
 }
 
 /* With what on the host the framework takes a layout; what was named is kept as it stands. */

@@ -73,7 +73,7 @@ HAPPEN = {
     "collective": {"cluster.gpus_per_node", "cluster.nodes"},  # a node of two or more for two ranks; as many as they fill
     "largest": {"master_weights"},  # on, unless it is said otherwise
     "plan": OF_OTHER_LAYOUTS,
-    "choose": OF_OTHER_LAYOUTS | {"expandable_segments", "recompute_layers", "parallel.schedule", "parallel.tp_overlap",
+    "choose": OF_OTHER_LAYOUTS | {"expandable_segments", "recompute_layers", "recompute_modules", "parallel.schedule", "parallel.tp_overlap",
                                   "parallel.overlap_p2p", "cluster.nodes", "allow",  # one layout of all is told of
                                   "deadline_days"},  # kept by far
 }

@@ -27,6 +27,7 @@ OTHERS |= {"prophetnet"}
 NEEDED: dict[str, dict[str, Any]] = {
     "gpt_neo": {"attention_types": [[["global", "local"], 2]]},
     "nemotron": {"num_key_value_heads": 8},
+    "reformer": {"is_decoder": True, "attn_layers": ["local", "lsh", "local", "lsh"]},
     "hunyuan_v1_dense": {"head_dim": 128},
     "hunyuan_v1_moe": {"head_dim": 128},
     "glm4_moe": {"head_dim": 128},

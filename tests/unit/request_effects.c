@@ -56,8 +56,7 @@ static const char *const bases[] = {
     "{\"model\":\"hubert-base\",\"gpu\":\"h100_sxm\"}",
     "{\"model\":\"switch-base-8\",\"gpu\":\"h100_sxm\",\"seq\":1024,\"execution\":\"fused\"}",
     "{\"task\":\"forward\",\"model\":\"switch-base-8\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
-    "{\"model\":{\"model_type\":\"evolla\",\"num_hidden_layers\":4},\"gpu\":\"h100_sxm\",\"seq\":256,\"source_tokens\":"
-    "512}",
+    "{\"model\":{\"model_type\":\"evolla\",\"num_hidden_layers\":4},\"gpu\":\"h100_sxm\",\"source_tokens\":512}",
     "{\"model\":{\"model_type\":\"reformer\"},\"gpu\":\"h100_sxm\"}",
     "{\"model\":\"rwkv-4-169m\",\"gpu\":\"h100_sxm\",\"seq\":1024}",
     "{\"model\":\"deberta-v3-base\",\"gpu\":\"h100_sxm\",\"seq\":256}",
