@@ -5,6 +5,7 @@
  *
  * All is written out as transformers does it. Its cache holds what enters attention, not keys and values: a step makes
  * those of the chunks that it looks at anew. */
+#include "base/multiple.h"
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/mixers.h"
@@ -12,17 +13,6 @@
 
 /* Chunks that a query sees beside its own, with it. */
 static int64_t width_of(const ft_chunking *c) { return 1 + c->before + c->after; }
-
-static int64_t common_multiple(int64_t x, int64_t y)
-{
-    int64_t a = x, b = y;
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return x / a * y;
-}
 
 static bool has(const ft_arch *a, ft_mixer mixer)
 {
@@ -38,7 +28,7 @@ int64_t ft__buckets_padding(const ft_maker *m)
     const int64_t one = a->buckets.near.length, two = a->buckets.alike.length;
     if (m->work->task == FT_DECODE || (!near && !alike)) return 0;
     const int64_t least = !alike || (near && one < two) ? one : two,
-                  all = near && alike ? common_multiple(one, two) : least;
+                  all = near && alike ? ft__common_multiple(one, two) : least;
     return m->q_len <= least || m->q_len % all == 0 ? 0 : all - m->q_len % all;
 }
 

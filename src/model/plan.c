@@ -2,6 +2,8 @@
  * shapes by layer. */
 #include "model/plan.h"
 
+#include "base/multiple.h"
+
 ft_layer_shape ft__layer_usual(const ft_arch *a)
 {
     ft_layer_shape l = {0};
@@ -105,17 +107,6 @@ ft_rhythm ft__plan_rhythm(const ft_arch *a)
     return best;
 }
 
-static int64_t common_multiple(int64_t x, int64_t y)
-{
-    int64_t a = x, b = y;
-    while (b) {
-        int64_t rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return x / a * y;
-}
-
 int64_t ft__plan_period(const ft_arch *a, int64_t layers)
 {
     enum { MOST = 64 };
@@ -123,7 +114,7 @@ int64_t ft__plan_period(const ft_arch *a, int64_t layers)
                        a->cross_every};
     int64_t period = 1;
     for (int i = 0; i < 4 && period <= MOST; i++)
-        if (each[i] > 1) period = each[i] <= MOST ? common_multiple(period, each[i]) : MOST + 1;
+        if (each[i] > 1) period = each[i] <= MOST ? ft__common_multiple(period, each[i]) : MOST + 1;
     if (period > layers) period = layers > 0 ? layers : 1;
     return period < MOST ? period : MOST;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/multiple.h"
 #include "request/keys.h"
 #include "study/scale_probe.h"
 
@@ -105,17 +106,6 @@ static ft_status ask_pipeline(ft_scaler *s, const ft_step_view *v)
     return status;
 }
 
-static int64_t common(int64_t a, int64_t b) /* the least common multiple */
-{
-    int64_t x = a, y = b;
-    while (y) {
-        int64_t rest = x % y;
-        x = y;
-        y = rest;
-    }
-    return a / x * b;
-}
-
 static ft_status too_many(ft_error *err)
 {
     return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0, "a cluster has at most %d GPUs", FT_SCALE_MOST_GPUS);
@@ -134,7 +124,7 @@ static ft_status measure_cluster(ft_scaler *s)
     int64_t domain = 1, node = v.cluster->gpus_per_node;
     for (int i = 0; i < v.cluster->tiers; i++)
         if (v.cluster->tier[i].fabric < FT_INFINIBAND) domain = v.cluster->tier[i].gpus;
-    int64_t multiple = common(domain, s->unit);
+    int64_t multiple = ft__common_multiple(domain, s->unit);
     r->gpus = s->asked->gpus;
     if (!r->gpus && s->asked->nodes) r->gpus = s->asked->nodes * node;
     if (!r->gpus) r->gpus = (USUAL_GPUS + multiple - 1) / multiple * multiple;
@@ -206,7 +196,7 @@ static ft_status set_degrees(ft_scaler *s)
     s->global = q->global;
     s->unit = s->p.tp * s->p.pp * s->p.cp;
     if (s->unit > FT_SCALE_MOST_GPUS) return too_many(s->err);
-    if (s->p.ep > s->p.cp) s->unit = s->p.tp * s->p.pp * common(s->p.cp, s->p.ep);
+    if (s->p.ep > s->p.cp) s->unit = s->p.tp * s->p.pp * ft__common_multiple(s->p.cp, s->p.ep);
     return FT_OK;
 }
 
