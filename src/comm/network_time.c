@@ -26,6 +26,9 @@
  * GPUs (p4de: 42 GB/s of 50, where a ring's bytes would allow 27). With a NIC for each A100 its estimates are a few
  * percent apart, and both ways were seen: 127 GB/s on OCI, 100 and 68 (a ring's) on Azure.
  *
+ * A broadcast, or a reduction to one rank, goes once around the ring: t0 + (n-N) a_p + N h_p / 2 + S / (l r e_p). Over
+ * a thousand ranks that is milliseconds whatever the size.
+ *
  * An all-to-all sends (N-1)/N of its bytes through the rank's own NIC, the heaviest rank `skew` times that; 15 us more
  * than a pair takes before the first byte, since what is meant for another rail crosses the node first (PXN).
  *
@@ -85,12 +88,17 @@ static double filling(const ft_crossing *x, double s)
     return stages * (chunk / (x->network_gbps * 1e3) + x->latency_us) * each / (each + stages * chunk);
 }
 
+/* From the first rank of a ring to its last. */
+static double around(const ft_crossing *x, int p)
+{
+    return (x->n - x->nodes) * step(x, p) + x->nodes * of[p].hops * x->latency_us / 2;
+}
+
 static void ring(const ft_crossing *x, ft_collective op, double s, int p, double inside_us, pick *best)
 {
-    double passes = op == FT_COLLECTIVE_ALL_REDUCE ? 2 : 1, around = passes * (x->n - 1) / x->n * s;
-    way w = {"ring", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = around / x->local};
-    double steps = (x->n - x->nodes) * step(x, p) + x->nodes * of[p].hops * x->latency_us / 2;
-    w.latency_us = started(x) + passes * steps;
+    double passes = op == FT_COLLECTIVE_ALL_REDUCE ? 2 : 1, sent = passes * (x->n - 1) / x->n * s;
+    way w = {"ring", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = sent / x->local};
+    w.latency_us = started(x) + passes * around(x, p);
     w.network_us = w.wire_bytes / (x->network_gbps * 1e3 * of[p].share);
     offer(best, &w);
 }
@@ -133,23 +141,24 @@ static void hierarchical(const ft_crossing *x, double s, pick *best)
 
 static void tree_and_ring(const ft_crossing *x, ft_collective op, double s, ft_comm *out)
 {
-    double around = (op == FT_COLLECTIVE_ALL_REDUCE ? 2 : 1) * (x->n - 1) / x->n * s;
+    double sent = (op == FT_COLLECTIVE_ALL_REDUCE ? 2 : 1) * (x->n - 1) / x->n * s;
     pick best = {.out = out, .rate = x->network_gbps * 1e3};
     for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p++) {
-        double inside_us = x->local > 1 ? around / (x->inside_gbps * 1e3 * of[p].inside) : 0;
+        double inside_us = x->local > 1 ? sent / (x->inside_gbps * 1e3 * of[p].inside) : 0;
         if (op == FT_COLLECTIVE_ALL_REDUCE) tree(x, s, p, inside_us, &best);
         ring(x, op, s, p, inside_us, &best);
     }
     if (op == FT_COLLECTIVE_ALL_REDUCE) hierarchical(x, s, &best);
 }
 
+/* Broadcasts and reductions to one rank have no trees (NVIDIA/nccl, src/graph/tuning.cc: rings alone). */
 static void chain(const ft_crossing *x, double s, ft_comm *out)
 {
     double r = x->network_gbps * 1e3, inside_us = x->local > 1 ? s / (x->inside_gbps * 1e3) : 0;
     pick best = {.out = out, .rate = x->network_gbps * 1e3};
     for (int p = x->simple_only ? SIMPLE : LL; p < PROTOCOLS; p++) {
-        way w = {"tree", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = s / x->local};
-        w.latency_us = started(x) + (x->local - 1) * step(x, p) + log2(x->nodes) * of[p].hops * x->latency_us;
+        way w = {"ring", p, .inside_us = inside_us, .thin = x->thin, .wire_bytes = s / x->local};
+        w.latency_us = started(x) + around(x, p);
         w.network_us = w.wire_bytes / (r * (of[p].single));
         offer(&best, &w);
     }
