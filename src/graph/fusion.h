@@ -2,7 +2,7 @@
  *
  * fusion.c walks, fusion_member.c knows the operators, fusion_group.c decides who runs with whom, fusion_keep.c what
  * the backward pass computes again instead of reading it, fusion_kernel.c what a fused kernel moves, fusion_library.c
- * what a compiler does around library calls. */
+ * what a compiler does around library calls, fusion_vector.c which of them it does not make. */
 #ifndef FT_GRAPH_FUSION_H
 #define FT_GRAPH_FUSION_H
 #include "graph/graph.h"

@@ -87,7 +87,7 @@ double ft__host_pass_us(const ft_issuer *by, ft_phase phase)
                                : by->dispatch == FT_DISPATCH_COMPILED ? &host->pass_compiled
                                : by->dispatch == FT_DISPATCH_GRAPH    ? &host->pass_graph
                                                                       : NULL;
-    if (!pass) return 0;
+    if (!pass || by->ahead) return 0;
     switch (phase) {
     case FT_FORWARD: return pass->forward_us;
     case FT_BACKWARD: return pass->backward_us;

@@ -79,6 +79,7 @@ typedef struct ft_issuer {
     bool gradients;   /* autograd records the forward pass */
     double us_per_op; /* > 0: what one eager operator costs instead of the table */
     bool lowers;      /* autocast casts operands inside the calls of their operators */
+    bool ahead;       /* a pass is issued while the one before it runs */
     bool lean_hooks;  /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
 } ft_issuer;
 

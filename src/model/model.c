@@ -185,6 +185,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     }
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
         FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
+    if (w->task == FT_DECODE && w->execution == FT_RUN_COMPILE && m.stack->tuned_vectors) ft__graph_stream_vectors(g);
     quantise_before(g, w);
     if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED))
         ft__loss_memory(g, FT_LOSS_MEGATRON);

@@ -84,6 +84,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(host_in_turn, "states on the host: fp32 travels, a pass of its own scales it, weights return afterwards")    \
     X(waits_for_weights, "weights on the host: a layer waits for its copy, which hides behind nothing")            \
     X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
+    X(tuned_vectors, "decoding, compiled: products of one row are the compiler's own kernels, no library's")       \
+    X(replays_tokens, "decoding, compiled: a recorded graph is replayed, the next one issued while it runs")       \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
     X(uneven_chunks, "chunks of an interleaved pipeline may differ by a layer")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
@@ -160,6 +162,7 @@ const ft_trait *ft__stack_traits(size_t *count);
 
 /* What a request that names no stack is answered with, by what it says: the first of these that holds. */
 typedef enum ft_stack_role {
+    FT_STACK_FOR_TOKENS,              /* decode, execution compile */
     FT_STACK_FOR_WRITTEN_OUT_SHARDED, /* execution fused around attention that is written out, without sp, zero 1 */
     FT_STACK_FOR_WRITTEN_OUT,         /* the same without zero 1 */
     FT_STACK_FOR_FUSED,               /* execution fused */

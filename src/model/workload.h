@@ -187,10 +187,13 @@ static inline int ft__frozen_copies(const ft_workload *w)
 /* Answers are generated before a step trains on them. */
 static inline bool ft__generates(ft_trainer trainer) { return trainer == FT_TRAINER_GRPO || trainer == FT_TRAINER_PPO; }
 
+/* Of a model that generates: its prompt, or one token. */
+static inline bool ft__generates_tokens(const ft_workload *w) { return w->task == FT_PREFILL || w->task == FT_DECODE; }
+
 /* The kernels are a serving engine's: paged cache, fused norms, rotary and experts. */
 static inline bool ft__by_engine(const ft_workload *w)
 {
-    return w->cache == FT_CACHE_PAGED && (w->task == FT_PREFILL || w->task == FT_DECODE) &&
+    return w->cache == FT_CACHE_PAGED && ft__generates_tokens(w) &&
            (w->execution == FT_RUN_FUSED || w->execution == FT_RUN_CUDA_GRAPH);
 }
 

@@ -143,14 +143,14 @@ static ft_status settle_modules(const ft_said *said, ft_workload *w, ft_error *e
     return FT_OK;
 }
 
-/* The software is a training run's; serving engines run generation. */
+/* The software is a training run's, unless it decodes; serving engines run generation otherwise. */
 static ft_status find_named_stack(const json_t *object, ft_stack_source find_stack, void *source, ft_model_request *out,
                                   ft_error *err)
 {
     const json_t *named = ft__key_get(object, FT_KEY_ID_STACK);
     if (!named) return FT_OK;
     FT_TRY(find_stack(source, named, &out->work.stack, err));
-    if (out->work.task == FT_PREFILL || out->work.task == FT_DECODE) out->work.stack = NULL;
+    if (ft__generates_tokens(&out->work) && !out->work.stack->replays_tokens) out->work.stack = NULL;
     return FT_OK;
 }
 

@@ -41,11 +41,17 @@ static void spread_sum(const spread *s, double *below, double *above)
     *above = sqrt(a);
 }
 
+/* Tokens stay on the GPU, and the host issues the next step while one runs. */
+static bool replays(const ft_workload *work)
+{
+    return work->task == FT_DECODE && work->execution == FT_RUN_COMPILE && ft__stack(work)->replays_tokens;
+}
+
 static ft_dispatch dispatch_of(const ft_workload *work)
 {
     if (ft__stack(work)->native_host) return FT_DISPATCH_NONE;
     switch (work->execution) {
-    case FT_RUN_COMPILE: return FT_DISPATCH_COMPILED;
+    case FT_RUN_COMPILE: return replays(work) ? FT_DISPATCH_GRAPH : FT_DISPATCH_COMPILED;
     case FT_RUN_CUDA_GRAPH: return FT_DISPATCH_GRAPH;
     case FT_RUN_IDEAL: return FT_DISPATCH_NONE;
     default: return FT_DISPATCH_EAGER;
@@ -251,7 +257,8 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .us_per_op = work->host_us_per_op,
                        .lowers = work->autocast || (work->task == FT_TRAIN && work->lora_rank > 0 &&
                                                     ft__adapters_of(work).form == FT_ADAPTER_AUTOCAST),
-                       .lean_hooks = ft__stack(work)->lean_hooks};
+                       .lean_hooks = ft__stack(work)->lean_hooks,
+                       .ahead = replays(work)};
 }
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,

@@ -77,6 +77,8 @@ static const turn turns[] = {
     {"host_in_turn", "fsdp2", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
     {"waits_for_weights", "fsdp2", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
     {"broadcasts_updates", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
+    {"tuned_vectors", "gpt_fast", "false", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
+    {"replays_tokens", "gpt_fast", "false", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, HOST, 1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
     {"sequence_parallel", "pytorch", "false", "gpt2", FT_BF16, 2, 1, 1, 0, 1, REFUSED, 1},
     {"uneven_chunks", "pytorch", "true", "gpt2", FT_BF16, 1, 5, 1, 0, 10, REFUSED, -1},
@@ -109,13 +111,21 @@ static void read_into(const turn *t, bool turned, ft_stack *own)
     json_decref(object);
 }
 
+/* Traits that show on another GPU than the usual one. */
+static const char *gpu_of(const turn *t)
+{
+    return !strcmp(t->trait, "engine_attention") ? "mi355x"
+           : !strcmp(t->trait, "tuned_vectors")  ? "a100_sxm_80gb"
+                                                 : "h100_sxm";
+}
+
 static double figure_of(const turn *t, bool turned)
 {
     ft_stack own;
     read_into(t, turned, &own);
     rig r = {.arena = ft__arena_new(0),
              .memo = ft__memo_new(),
-             .device = limit_device(!strcmp(t->trait, "engine_attention") ? "mi355x" : "h100_sxm"),
+             .device = limit_device(gpu_of(t)),
              .arch = open_model(t->model),
              .work = train_work(1, 1024),
              .parallel = layout_of(t->tp, t->pp, 1, 1, t->dp)};
@@ -147,6 +157,7 @@ static double figure_of(const turn *t, bool turned)
         r.work.lora_rank = 16;
         r.work.recompute = FT_RECOMPUTE_FULL;
     }
+    if (!strcmp(t->trait, "tuned_vectors") || !strcmp(t->trait, "replays_tokens")) r.work.task = FT_DECODE;
     r.parallel.zero = t->zero;
     r.parallel.in_pieces = r.parallel.expert_overlap = -1;
     r.parallel.sp = !strcmp(t->trait, "tensor_pieces") || !strcmp(t->trait, "sequence_parallel");

@@ -1,0 +1,34 @@
+/* fusion_vector.c: products of one row as kernels of the compiler's own.
+ *
+ * With coordinate descent on, Inductor does not call a library for a product of one row: it writes it as a product and
+ * a sum (torch/_inductor/decomposition.py, mm and bmm) and makes a kernel of that, which reads every weight once and is
+ * held by memory as any other. On an H200 that is as fast as cuBLAS; of experts it reads the weights where they lie
+ * instead of taking them out of their stack first, half of the time (data/measurements/h200/matvec.jsonl). */
+#include "graph/fusion_constants.h"
+#include "graph/graph.h"
+#include "graph/operator.h"
+
+/* Weights of fewer bits have kernels of their own. */
+static bool one_row(const ft_node *n)
+{
+    const ft_op *op = &n->op;
+    return n->phase == FT_FORWARD && op->kind == FT_OP_GEMM && op->u.gemm.m == 1 &&
+           op->weights == FT_STORED_AS_COMPUTED && ft_dtype_bytes(op->dtype) >= 2;
+}
+
+void ft__graph_stream_vectors(ft_graph *g)
+{
+    for (int32_t i = 0; i < g->node_count; i++) {
+        ft_node *n = &g->nodes[i];
+        if (!one_row(n)) continue;
+        ft_op kernel = {.kind = FT_OP_ELEMENTWISE, .name = "fused", .dtype = n->op.dtype, .kv_dtype = n->op.dtype};
+        kernel.u.elementwise.numel = n->op.u.gemm.b * n->op.u.gemm.n * n->op.u.gemm.k;
+        kernel.u.elementwise.inputs = 1;
+        kernel.u.elementwise.bytes = ft__op_bytes(&n->op);
+        kernel.u.elementwise.ops_per_element = 2;
+        n->op = kernel;
+        n->manner = 0;
+        n->contracts = true;
+        n->effort = (float)FT_K_FUSION_VECTOR_EFFORT;
+    }
+}
