@@ -47,6 +47,19 @@ ft_node *ft__graph_node(ft_graph *g, const ft_node *n)
     return &array[g->node_count++];
 }
 
+bool ft__graph_insert(ft_graph *g, int32_t block, int32_t at, const ft_node *nodes, int count)
+{
+    const int32_t before = g->node_count;
+    for (int i = 0; i < count; i++)
+        if (!ft__graph_node(g, &nodes[i])) return false;
+    memmove(g->nodes + at + count, g->nodes + at, (size_t)(before - at) * sizeof *g->nodes);
+    memcpy(g->nodes + at, nodes, (size_t)count * sizeof *nodes);
+    for (int32_t b = 0; b < g->block_count; b++)
+        if (b != block && g->blocks[b].first >= at) g->blocks[b].first += count;
+    g->blocks[block].count += count;
+    return true;
+}
+
 ft_block *ft__graph_block(ft_graph *g, const ft_block *b)
 {
     ft_block *array = grown(g->arena, g->blocks, g->block_count, &g->block_room, sizeof *b);

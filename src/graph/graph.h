@@ -211,6 +211,8 @@ ft_graph *ft__graph_new(ft_arena *arena, ft_dtype dtype);
 /* Appending. They return FT_NONE / NULL when memory is exhausted; the builder turns that into an error once. */
 ft_ref ft__graph_tensor(ft_graph *g, const ft_tensor *t);
 ft_node *ft__graph_node(ft_graph *g, const ft_node *n); /* the pointer lives until the next append */
+/* Nodes before the one at `at`, or at the end of this block; false: no memory. */
+bool ft__graph_insert(ft_graph *g, int32_t block, int32_t at, const ft_node *nodes, int count);
 ft_block *ft__graph_block(ft_graph *g, const ft_block *b);
 
 /* A site of the graph's own (site.c): that of this name, made as `like` says where there is none; a builder's as it is.

@@ -93,19 +93,6 @@ static int figures(const pieces *p, ft_node *out)
     return 4;
 }
 
-static bool insert(ft_graph *g, int32_t block, int32_t at, const ft_node *nodes, int count)
-{
-    const int32_t before = g->node_count;
-    for (int i = 0; i < count; i++)
-        if (!ft__graph_node(g, &nodes[i])) return false;
-    memmove(g->nodes + at + count, g->nodes + at, (size_t)(before - at) * sizeof *g->nodes);
-    memcpy(g->nodes + at, nodes, (size_t)count * sizeof *nodes);
-    for (int32_t b = 0; b < g->block_count; b++)
-        if (b != block && g->blocks[b].first >= at) g->blocks[b].first += count;
-    g->blocks[block].count += count;
-    return true;
-}
-
 static bool find(pieces *p)
 {
     ft_graph *g = p->g;
@@ -192,10 +179,10 @@ static bool going_back(const pieces *p)
         if (n->in_count < FT_NODE_INPUTS) ft__node_in(n, copies[1]);
         if (!weights) continue;
         const int sums = summed(p, more);
-        if (!insert(g, block, i + 1, more, sums)) return false;
+        if (!ft__graph_insert(g, block, i + 1, more, sums)) return false;
         i += sums;
     }
-    return insert(g, block, g->blocks[block].first, first, count);
+    return ft__graph_insert(g, block, g->blocks[block].first, first, count);
 }
 
 bool ft__loss_chunked(ft_graph *g, int64_t piece)
@@ -210,9 +197,9 @@ bool ft__loss_chunked(ft_graph *g, int64_t piece)
     ft_node more[4];
     ft_ref copies[2];
     const int32_t end = g->blocks[p.block].first + g->blocks[p.block].count;
-    if (!going_back(&p) || !insert(g, p.block, end, more, figures(&p, more))) return false;
+    if (!going_back(&p) || !ft__graph_insert(g, p.block, end, more, figures(&p, more))) return false;
     if (p.wide) return true;
     const int made = widen_and_lower(&p, p.block, more, copies);
     reads(&g->nodes[p.head], copies);
-    return made && insert(g, p.block, p.head, more, made);
+    return made && ft__graph_insert(g, p.block, p.head, more, made);
 }

@@ -7,6 +7,9 @@
  *   logits (`-=`, `out=`, `div_`), saves it as the softmax, and going back turns that into the gradient (`grad_input =
  *   softmax`, `mul_`).
  *
+ *   FlashAttention's (flash_attn/losses/cross_entropy.py) saves the logits as they are and their rows' sums, and makes
+ *   one gradient unless it is told to write that over the logits (`inplace_backward`).
+ *
  *   Frameworks whose loss is written after it shift into a new tensor, and do the rest in place: nanotron's
  *   _ShardedCrossEntropy (parallel/tensor_parallel/functional.py), Colossal-AI's DistCrossEntropy
  *   (shardformer/layer/loss.py).
@@ -46,7 +49,7 @@ void ft__loss_in_chunks(ft_graph *g)
             g->tensors[i].rows = chunk;
 }
 
-static bool is_log_softmax(const ft_node *n)
+bool ft__is_log_softmax(const ft_node *n)
 {
     return ft__node_site(n) == FT_SITE_LOSS && n->op.kind == FT_OP_ROW && n->op.name &&
            !strcmp(n->op.name, "log_softmax") && n->in_count > 0 && n->out_count > 0;
@@ -65,7 +68,7 @@ void ft__loss_in_parts(ft_graph *g, bool saves)
         const ft_node *n = &g->nodes[i];
         if (n->phase != FT_FORWARD) continue;
         if (logits == FT_NONE && ft__node_site(n) == FT_SITE_LM_HEAD && n->verb == FT_DO_LINEAR) logits = n->out[0];
-        if (saves && kept == FT_NONE && is_log_softmax(n)) kept = n->out[0];
+        if (saves && kept == FT_NONE && ft__is_log_softmax(n)) kept = n->out[0];
     }
     if (logits == FT_NONE) return;
     const int64_t rows = g->tensors[logits].rows, cols = g->tensors[logits].cols, part = (rows + PARTS - 1) / PARTS;
@@ -92,7 +95,7 @@ void ft__loss_in_pieces(ft_graph *g, int64_t piece)
     ft_ref logits = FT_NONE, kept = FT_NONE;
     for (int32_t i = 0; i < g->node_count && kept == FT_NONE; i++) {
         const ft_node *n = &g->nodes[i];
-        if (n->phase != FT_FORWARD || !is_log_softmax(n)) continue;
+        if (n->phase != FT_FORWARD || !ft__is_log_softmax(n)) continue;
         logits = n->in[0];
         kept = n->out[0];
     }
@@ -127,11 +130,13 @@ void ft__loss_memory(ft_graph *g, ft_loss_by by)
 {
     for (int32_t i = 0; i < g->node_count && by != FT_LOSS_PLAIN; i++) {
         ft_node *n = &g->nodes[i];
-        if (!is_log_softmax(n)) continue;
+        if (!ft__is_log_softmax(n)) continue;
         if (by == FT_LOSS_PARALLEL) {
             n->workspace += (float)ft__tensor_bytes(&g->tensors[n->out[0]]);
         } else if (n->op.pass == FT_PASS_FWD) {
-            if (by == FT_LOSS_MEGATRON) share_memory(g, n->out[0], n->in[0]);
+            if (by == FT_LOSS_MEGATRON || by == FT_LOSS_KEPT) share_memory(g, n->out[0], n->in[0]);
+        } else if (by == FT_LOSS_KEPT) {
+            share_memory(g, n->out[0], n->in[0]);
         } else if (n->in_count > 1) { /* the gradient that comes in, and the one that goes out, over what was saved */
             share_memory(g, n->in[0], n->in[1]);
             share_memory(g, n->out[0], n->in[1]);

@@ -187,8 +187,12 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
     if (w->task == FT_DECODE && w->execution == FT_RUN_COMPILE && m.stack->tuned_vectors) ft__graph_stream_vectors(g);
     quantise_before(g, w);
-    if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED))
-        ft__loss_memory(g, FT_LOSS_MEGATRON);
+    const bool kept = w->loss == FT_ENTROPY_OF_MODEL && m.stack->loss_of == FT_LOSS_OF_FLASH_ATTENTION;
+    if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED || kept))
+        ft__loss_memory(g, kept ? FT_LOSS_KEPT : FT_LOSS_MEGATRON);
+    if (w->task == FT_TRAIN && m.stack->loss_figures >= 1 && !ft__loss_figures(g, (int)m.stack->loss_figures))
+        ft__build_fail(&m.b, FT_E_MEMORY, "out of memory");
+    if (w->task == FT_TRAIN && (kept || w->loss == FT_ENTROPY_FUSED)) ft__loss_fused(g);
     if (w->task == FT_TRAIN && w->loss == FT_ENTROPY_FUSED_LINEAR) ft__loss_in_chunks(g);
     if (w->task == FT_TRAIN && w->loss == FT_ENTROPY_CHUNKED) ft__loss_in_parts(g, w->execution == FT_RUN_EAGER);
     const bool whole_logits = w->loss <= FT_ENTROPY_NARROW;

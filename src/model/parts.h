@@ -96,6 +96,7 @@ ft_ref ft__part_experts(ft_maker *m, ft_ref x);
 static inline bool ft__upcasts(const ft_maker *m)
 {
     const ft_entropy loss = m->work->loss;
+    if (loss == FT_ENTROPY_OF_MODEL && m->stack->loss_of == FT_LOSS_OF_FLASH_ATTENTION) return false;
     return loss == FT_ENTROPY_OF_MODEL ? m->arch->loss_fp32 : loss == FT_ENTROPY_UPCAST || loss == FT_ENTROPY_CHUNKED;
 }
 /* Before a table is made that adapters may train: keeps the frozen one, thaws; what `frozen` is to be afterwards. */

@@ -38,7 +38,7 @@ typedef enum ft_sums_whole { FT_SUMS_WHOLE_NEVER, FT_SUMS_WHOLE_BF16, FT_SUMS_WH
 typedef enum ft_lora_dtype { FT_LORA_DTYPE_FP32, FT_LORA_DTYPE_MODEL, FT_LORA_DTYPE_AUTOCAST } ft_lora_dtype;
 typedef enum ft_lora_targets { FT_LORA_TARGETS_ALL, FT_LORA_TARGETS_QKV, FT_LORA_TARGETS_QV } ft_lora_targets;
 /* Whose loss it is (loss_memory.c). */
-typedef enum ft_loss_of { FT_LOSS_OF_PYTORCH, FT_LOSS_OF_MEGATRON } ft_loss_of;
+typedef enum ft_loss_of { FT_LOSS_OF_PYTORCH, FT_LOSS_OF_MEGATRON, FT_LOSS_OF_FLASH_ATTENTION } ft_loss_of;
 /* The same over tensor ranks, where parameters are whole. */
 typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER_MEGATRON } ft_parallel_loss;
 
@@ -104,7 +104,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
       "adapters: in fp32, in the model's format, or fp32 weights whose products autocast lowers")               \
     X(lora_targets, ft_lora_targets, "all", "qkv", "qv",                                                        \
       "products with adapters where none are named: all of a layer, queries, keys and values, or without keys") \
-    X(loss_of, ft_loss_of, "pytorch", "megatron", NULL, "whose cross-entropy")                                  \
+    X(loss_of, ft_loss_of, "pytorch", "megatron", "flash_attention", "whose cross-entropy")                     \
     X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                       \
       "whose cross-entropy over tensor ranks, where parameters are whole")
 /* X(name, least, most, what it says) */
@@ -125,6 +125,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
+    X(loss_figures, 0, 8, "losses that are taken of every micro-batch's logits once more, to be logged")          \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {

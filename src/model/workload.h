@@ -227,9 +227,15 @@ typedef enum ft_loss_by {
     FT_LOSS_PLAIN,         /* torch.nn.functional.cross_entropy */
     FT_LOSS_PARALLEL,      /* the same over tensor ranks, by PyTorch's loss_parallel */
     FT_LOSS_MEGATRON,      /* in place */
+    FT_LOSS_KEPT,          /* the logits are what is saved, and their gradient is a tensor of its own */
     FT_LOSS_AFTER_MEGATRON /* in place but for one copy */
 } ft_loss_by;
 void ft__loss_memory(ft_graph *g, ft_loss_by by);
+bool ft__is_log_softmax(const ft_node *n); /* the loss' own, either way */
+/* One kernel each way (loss_fused.c). */
+void ft__loss_fused(ft_graph *g);
+/* Losses of the logits that nothing goes back from, for the log; false: no memory. */
+bool ft__loss_figures(ft_graph *g, int figures);
 /* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time. */
 void ft__loss_in_chunks(ft_graph *g);
 /* The same in pieces of so many rows whose logits are kept going forward (a stack's loss_tokens). */
