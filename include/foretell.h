@@ -117,6 +117,7 @@ typedef struct ft_device {
     double server_nic_gbit; /* network port of the servers that are sold with it, Gbit/s */
     double pcie_gbps;
     double price_usd_per_hour; /* 0 when unknown */
+    int exp_per_clk_per_sm;    /* exponentials that an SM starts per clock; 0: as most GPUs */
 } ft_device;
 
 /* -- operators --------------------------------------------------------------------------------- */

@@ -52,7 +52,8 @@
     WHOLE(link_reduces)                              \
     FIGURE(server_nic_gbit)                          \
     FIGURE(pcie_gbps)                                \
-    FIGURE(price_usd_per_hour)
+    FIGURE(price_usd_per_hour)                       \
+    WHOLE(exp_per_clk_per_sm)
 
 /* Equal devices have equal sums, wherever they stand and whatever lies in their padding; another value of any field
  * gives another sum. */

@@ -103,6 +103,7 @@ static const char *const top_keys[] = {
     "l2_partitions",
     "inline_ecc",
     "matrix_pj_per_flop",
+    "exp_per_clk_per_sm",
     "peak_tflops",
     "vector_tflops",
     "fp16_accumulate_tflops",
@@ -319,6 +320,7 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
     out->link_gpus = (int)n[FT_SPEC_LINK_GPUS];
     out->pcie_gbps = n[FT_SPEC_PCIE_GBPS];
     out->price_usd_per_hour = n[FT_SPEC_PRICE];
+    out->exp_per_clk_per_sm = (int)n[FT_SPEC_EXP];
     memcpy(out->name, spec->name, sizeof out->name);
     memcpy(out->title, spec->title, sizeof out->title);
     memcpy(out->architecture, spec->architecture, sizeof out->architecture);

@@ -38,6 +38,7 @@
     X(DIES, "dies", "", WHOLE, 1, 64)                                    \
     X(L2_PARTITIONS, "l2_partitions", "", WHOLE, 1, 64)                  \
     X(MATRIX_PJ, "matrix_pj_per_flop", " pJ", MAYBE, 0.01, 100)          \
+    X(EXP, "exp_per_clk_per_sm", "", WHOLE, 1, 1024)                     \
     X(NIC_GBIT, "server_nic_gbit", " Gbit/s", REAL, 1, 100000)           \
     X(PCIE_GBPS, "pcie_gbps", " GB/s", REAL, 0.1, 10000)                 \
     X(PRICE, "price_usd_per_hour", " USD per hour", MAYBE, 0.001, 10000) \

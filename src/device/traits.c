@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "device/guesses_constants.h"
 #include "device/spec.h"
 #include "device/traits.h"
 
@@ -26,6 +27,11 @@ static const struct {
     FT_SPEC_TRAITS(X)
 #undef X
 };
+
+double ft__exp_per_clk(const ft_device *device)
+{
+    return device->exp_per_clk_per_sm > 0 ? device->exp_per_clk_per_sm : FT_K_GUESSES_EXP_PER_CLK;
+}
 
 const char *ft__matrix_issue_name(ft_matrix_issue issue)
 {
@@ -123,8 +129,8 @@ static double nic_of_year(double year) { return year >= 2025 ? 800 : year >= 202
 /* What belongs to the chip, from a GPU with the same one. */
 static void take_chip(ft_spec *s, const ft_spec *from)
 {
-    static const ft_spec_number numbers[] = {FT_SPEC_ISSUE_LANES, FT_SPEC_DIES, FT_SPEC_L2_PARTITIONS,
-                                             FT_SPEC_L2_BYTES_PER_CLK, FT_SPEC_MATRIX_PJ};
+    static const ft_spec_number numbers[] = {FT_SPEC_ISSUE_LANES,      FT_SPEC_DIES,      FT_SPEC_L2_PARTITIONS,
+                                             FT_SPEC_L2_BYTES_PER_CLK, FT_SPEC_MATRIX_PJ, FT_SPEC_EXP};
     bool matrix = !s->given[FT_SPEC_MATRIX_FMA] || s->number[FT_SPEC_MATRIX_FMA] > 0;
     take(s, FT_TRAIT_MATRIX_ISSUE, matrix ? from->trait[FT_TRAIT_MATRIX_ISSUE] : FT_ISSUE_NONE);
     take(s, FT_TRAIT_ASYNC_COPY, from->trait[FT_TRAIT_ASYNC_COPY]);
@@ -178,6 +184,7 @@ static void guess_chip(ft_spec *s, ft_text *warnings)
     take_number(s, FT_SPEC_DIES, 1);
     take_number(s, FT_SPEC_L2_PARTITIONS, halves ? 2 : 1);
     take_number(s, FT_SPEC_MATRIX_PJ, 0);
+    take_number(s, FT_SPEC_EXP, FT_K_GUESSES_EXP_PER_CLK);
     take_number(s, FT_SPEC_UNCAPPED_FMA, 0);
     take_number(s, FT_SPEC_L2_BYTES_PER_CLK, 0);
     if (guessing)

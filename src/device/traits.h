@@ -27,6 +27,9 @@ double ft__matrix_cap(const ft_device *device, ft_dtype dtype);
 /* Major number of NVIDIA's compute capability: 9 of sm_90; 0 of anybody else's. */
 int ft__compute_major(const ft_device *device);
 
+/* Exponentials that an SM starts per clock. */
+double ft__exp_per_clk(const ft_device *device);
+
 /* Words of a spec file. */
 const char *ft__matrix_issue_name(ft_matrix_issue issue);
 const char *ft__async_copy_name(ft_async_copy copy);

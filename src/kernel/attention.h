@@ -13,15 +13,12 @@ static inline ft_dtype ft__attention_math(const ft_op *op)
     return ft_dtype_bytes(op->kv_dtype) < ft_dtype_bytes(op->dtype) ? op->kv_dtype : op->dtype;
 }
 
-/* Evaluations of exp per clock and SM: 16 on every NVIDIA GPU since Kepler and on AMD's CUs (CUDA C++ Programming
- * Guide, throughput of special functions); compute capability 10.3 doubled it for attention. */
+/* Exponentials per millisecond and SM. */
 static inline double ft__exp_per_ms_sm(const ft_device *device)
 {
     double mhz = (device->matrix_mhz > 0 ? device->matrix_mhz : device->boost_mhz) * ft__running_mhz(device) /
                  device->boost_mhz;
-    const char *cc = device->compute_capability;
-    bool doubled = cc[0] == 's' && cc[3] == '1' && cc[4] == '0' && cc[5] == '3';
-    return (doubled ? 32 : 16) * mhz * 1e3;
+    return ft__exp_per_clk(device) * mhz * 1e3;
 }
 
 /* Kernels are compiled for head dimensions in steps of 64: on our H200 a head of 80 or 96 costs what 128 does. */

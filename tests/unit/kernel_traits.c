@@ -103,6 +103,18 @@ static void each_trait_is_read(void **state)
     assert_true(ft__energy_pj(&other, FT_FP8) > 1.9 * ft__energy_pj(&b200, FT_FP8));
     other.matrix_pj_per_flop = 0; /* nobody measured it: by the process */
     assert_true(ft__energy_pj(&other, FT_BF16) > 0);
+    ft__op_init("attention", &op);
+    op.dtype = op.kv_dtype = FT_BF16;
+    op.u.attention.batch = 1;
+    op.u.attention.heads = op.u.attention.kv_heads = 64;
+    op.u.attention.q_len = op.u.attention.kv_len = 8192;
+    op.u.attention.head_dim = 128;
+    other = b200;
+    other.exp_per_clk_per_sm *= 2; /* the exponentials hold attention there */
+    assert_true(limit_ms(&other, &op) < 0.95 * limit_ms(&b200, &op));
+    const double ms = limit_ms(&b200, &op);
+    other.exp_per_clk_per_sm = 0; /* a program of before the field: as most GPUs, which b200 is */
+    assert_true(limit_ms(&other, &op) > 0.999 * ms && limit_ms(&other, &op) < 1.001 * ms);
     other = b200;
     other.inline_ecc = true;
     assert_true(ft__device_capacity(&other) < 0.94 * ft__device_capacity(&b200));

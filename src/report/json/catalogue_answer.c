@@ -42,6 +42,7 @@ static void add_traits(ft_text *out, const ft_device *d)
     add_number(out, "l2_partitions", d->l2_partitions);
     add_yes(out, "inline_ecc", d->inline_ecc);
     add_number(out, "matrix_pj_per_flop", d->matrix_pj_per_flop);
+    add_number(out, "exp_per_clk_per_sm", d->exp_per_clk_per_sm);
 }
 
 /* The keys of a spec object, so that what comes out goes in again; the derived ones have names of their own. */

@@ -190,6 +190,7 @@ static void add_traits(ft_text *facts, const ft_device *d)
     if (d->l2_partitions > 1) add_fact(facts, "L2 in %g partitions", d->l2_partitions);
     if (d->inline_ecc) ft__text_add(facts, ", error correction inside the memory");
     if (d->matrix_pj_per_flop > 0) add_fact(facts, "%g pJ per bf16 flop", d->matrix_pj_per_flop);
+    if (d->exp_per_clk_per_sm > 0) add_fact(facts, "%g exponentials per clock and SM", d->exp_per_clk_per_sm);
 }
 
 static void add_links(ft_text *facts, const ft_device *d)
