@@ -5,32 +5,28 @@
 
 #include "model/stack.h"
 
-int ft__move_knob(const ft_move *m)
-{
-    switch (m->kind) {
-    case FT_MOVE_MICRO: return FT_MOVE_BATCH;
-    case FT_MOVE_COPIES: return FT_MOVE_ZERO;
-    case FT_MOVE_CHUNKS: return FT_MOVE_SCHEDULE;
-    case FT_MOVE_PACKED: return FT_MOVE_PACKED;
-    default: return m->kind;
-    }
-}
+typedef enum numbers { KEPT, OTHER, ASKED } numbers;
+
+static const struct {
+    ft_move_kind knob;
+    numbers after;
+    const char *why;
+} moves[FT_MOVE_KINDS] = {
+#define X(id, turns, same, reason) [FT_MOVE_##id] = {.knob = FT_MOVE_##turns, .after = same, .why = reason},
+    FT_MOVE_LIST(X)
+#undef X
+};
+
+int ft__move_knob(const ft_move *m) { return (int)moves[m->kind].knob; }
+
+const char *ft__move_why(ft_move_kind kind) { return kind < FT_MOVE_KINDS ? moves[kind].why : ""; }
 
 bool ft__move_exact(const ft_move *m, const ft_change *now)
 {
-    switch (m->kind) {
-    case FT_MOVE_BATCH: return now->work.task != FT_TRAIN; /* another batch is another optimisation */
-    case FT_MOVE_DTYPE:
-    case FT_MOVE_KV:
-    case FT_MOVE_WEIGHTS:
-    case FT_MOVE_ADAPTERS:
-    case FT_MOVE_WIRE:
-    case FT_MOVE_HIDDEN:
-    case FT_MOVE_FFN: return false;
-    case FT_MOVE_OPTIMIZER: /* the same update, in fewer kernels */
+    if (m->kind == FT_MOVE_BATCH) return now->work.task != FT_TRAIN; /* another batch is another optimisation */
+    if (m->kind == FT_MOVE_OPTIMIZER)                                /* the same update, in fewer kernels */
         return m->to == FT_ADAMW && now->work.optimizer == FT_ADAMW_FOREACH;
-    default: return true;
-    }
+    return moves[m->kind].after == KEPT;
 }
 
 static bool scale_batch(ft_change *c, int64_t to)

@@ -3,42 +3,13 @@
 #ifndef FT_EXPLAIN_MOVES_H
 #define FT_EXPLAIN_MOVES_H
 #include "explain/change.h"
+#include "explain/move_list.h"
 
 typedef enum ft_move_kind {
-    FT_MOVE_VOCAB,          /* to: rows of the embedding and of the head, padded */
-    FT_MOVE_FFN,            /* to: width of the MLP */
-    FT_MOVE_HIDDEN,         /* to: width of the model */
-    FT_MOVE_BATCH,          /* to: sequences; the step grows or shrinks with them */
-    FT_MOVE_MICRO,          /* to: sequences of a micro-batch; the step stays, accumulation follows */
-    FT_MOVE_EXECUTION,      /* to: ft_execution */
-    FT_MOVE_ATTENTION,      /* to: ft_attention_kind */
-    FT_MOVE_OPTIMIZER,      /* to: ft_optimizer */
-    FT_MOVE_DTYPE,          /* to: ft_dtype; FT_MOVE_AUTOCAST added where parameters stay fp32 */
-    FT_MOVE_RECOMPUTE,      /* to: ft_recompute */
-    FT_MOVE_IMAGES,         /* channels last */
-    FT_MOVE_KV,             /* to: ft_dtype of the cache */
-    FT_MOVE_WEIGHTS,        /* to: bits */
-    FT_MOVE_CACHE,          /* to: ft_cache_kind */
-    FT_MOVE_ADAPTERS,       /* to: rank */
-    FT_MOVE_DEGREES,        /* to: ft_shift */
-    FT_MOVE_ZERO,           /* to: stage */
-    FT_MOVE_COPIES,         /* to: ZeRO stage on eight GPUs, for who has one */
-    FT_MOVE_SEQUENCE,       /* sequence parallel on */
-    FT_MOVE_PIECES,         /* tensor ranks exchange beside their products */
-    FT_MOVE_GATHER,         /* sharded parameters gathered by the layer, ahead */
-    FT_MOVE_DISPATCH,       /* a token travels once to several of its experts */
-    FT_MOVE_EXPERT_OVERLAP, /* tokens travel beside another micro-batch's kernels */
-    FT_MOVE_WHOLE_EXPERTS,  /* spread over tensor ranks too */
-    FT_MOVE_SCHEDULE,       /* to: ft_schedule */
-    FT_MOVE_CHUNKS,         /* to: virtual stages */
-    FT_MOVE_OVERLAP,        /* gradients exchanged beside the backward pass */
-    FT_MOVE_BUCKET,         /* to: MiB */
-    FT_MOVE_WIRE,           /* to: bytes of a gradient's element on the wire */
-    FT_MOVE_WORKERS,        /* to: loader processes */
-    FT_MOVE_PINNED,         /* loader: pinned memory */
-    FT_MOVE_PACKED,         /* loader: packed shards instead of files */
-    FT_MOVE_GPU,            /* another GPU */
-    FT_MOVE_KINDS
+#define X(id, knob, numbers, why) FT_MOVE_##id,
+    FT_MOVE_LIST(X)
+#undef X
+        FT_MOVE_KINDS
 } ft_move_kind;
 
 enum { FT_MOVE_AUTOCAST = 256, FT_MOST_MOVES = 64 };
@@ -65,6 +36,8 @@ typedef struct ft_move {
 int ft__move_knob(const ft_move *m);
 /* The same mathematics to the last bits of rounding: nothing to tune again, nothing to validate. */
 bool ft__move_exact(const ft_move *m, const ft_change *now);
+/* Why it helps; empty where that hangs on what it changes. */
+const char *ft__move_why(ft_move_kind kind);
 
 /* Changes `c`; a padded model is copied into the arena. False: it says nothing new here, or memory is exhausted. */
 bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena);

@@ -193,6 +193,26 @@ static void moves_keep_gpus_and_batches(void **state)
     ft__arena_free(arena);
 }
 
+/* Reasons that hang on what a move changes are empty; a knob is a move of its own. */
+static void every_move_stands_in_the_list(void **state)
+{
+    (void)state;
+    int asked = 0;
+    for (int kind = 0; kind < FT_MOVE_KINDS; kind++) {
+        ft_move m = {.kind = (ft_move_kind)kind};
+        int knob = ft__move_knob(&m);
+        ft_move of = {.kind = (ft_move_kind)knob};
+        assert_int_equal(knob, ft__move_knob(&of));
+        asked += !*ft__move_why(m.kind);
+    }
+    assert_int_equal(3, asked);
+    ft_move micro = {.kind = FT_MOVE_MICRO}, chunks = {.kind = FT_MOVE_CHUNKS}, copies = {.kind = FT_MOVE_COPIES};
+    assert_int_equal(FT_MOVE_BATCH, ft__move_knob(&micro));
+    assert_int_equal(FT_MOVE_SCHEDULE, ft__move_knob(&chunks));
+    assert_int_equal(FT_MOVE_ZERO, ft__move_knob(&copies));
+    assert_string_equal("", ft__move_why(FT_MOVE_KINDS));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +222,7 @@ int main(void)
         cmocka_unit_test(what_makes_it_fit_comes_first),
         cmocka_unit_test(another_gpu_must_be_worth_it),
         cmocka_unit_test(advice_costs_few_forecasts),
+        cmocka_unit_test(every_move_stands_in_the_list),
         cmocka_unit_test(failures),
         cmocka_unit_test(moves_keep_gpus_and_batches),
     };

@@ -137,49 +137,18 @@ bool ft__advice_inexact(const ft_advice *list, size_t count)
 static const char *reason(const ft_advice *a, const ft_change *now)
 {
     switch (a->move.kind) {
-    case FT_MOVE_VOCAB: return "products with the vocabulary start off the 128 bytes that matrix units load at";
-    case FT_MOVE_FFN:
-    case FT_MOVE_HIDDEN: return "its products start off the 128 bytes that matrix units load at";
     case FT_MOVE_BATCH:
         return a->after.work.batch < now->work.batch ? "the last wave of tiles is full"
                : now->work.task == FT_TRAIN          ? "per sample: launches, weights and the update are shared by more"
                                                      : "per sample: launches and weights are shared by more";
-    case FT_MOVE_MICRO: return "the same step in other portions";
     case FT_MOVE_EXECUTION:
         return a->after.work.execution == FT_RUN_FUSED ? "fewer passes over memory" : "fused kernels, fewer launches";
-    case FT_MOVE_ATTENTION: return "scores never reach memory";
-    case FT_MOVE_OPTIMIZER: return "the update passes over memory once";
-    case FT_MOVE_DTYPE: return "faster matrix units, fewer bytes";
     case FT_MOVE_RECOMPUTE:
         if (a->after.work.recompute == FT_RECOMPUTE_NONE) return "the forward pass runs once";
         return ft__recomputes_layers(&a->after.work) ? "attention and every other product run once"
                                                      : "attention's scores alone run again";
-    case FT_MOVE_IMAGES: return "convolutions run without transposing";
-    case FT_MOVE_KV: return "half the cache to read";
-    case FT_MOVE_WEIGHTS: return "fewer bytes of weights to read";
-    case FT_MOVE_CACHE: return "the cache is not copied at every token";
-    case FT_MOVE_ADAPTERS: return "no gradients and no states of frozen weights";
-    case FT_MOVE_DEGREES: return "the same GPUs along other axes";
-    case FT_MOVE_ZERO:
-    case FT_MOVE_COPIES: return "states are shared out or exchanged";
-    case FT_MOVE_SEQUENCE: return "norms and residuals are split too";
-    case FT_MOVE_PIECES: return "user buffers or AsyncTP: in pieces, as they are computed";
-    case FT_MOVE_GATHER: return "one exchange a layer, and kernels beside it";
-    case FT_MOVE_DISPATCH: return "several of its experts live in one place";
-    case FT_MOVE_EXPERT_OVERLAP: return "what one micro-batch sends hides behind what another computes";
-    case FT_MOVE_WHOLE_EXPERTS: return "tensor ranks send their own tokens and gather none";
-    case FT_MOVE_SCHEDULE:
-    case FT_MOVE_CHUNKS: return "stages wait less for each other";
-    case FT_MOVE_OVERLAP: return "the exchange hides behind kernels";
-    case FT_MOVE_BUCKET: return "larger messages use the links better";
-    case FT_MOVE_WIRE: return "half the bytes on the wire";
-    case FT_MOVE_WORKERS: return "samples are prepared beside the step";
-    case FT_MOVE_PINNED: return "the copy no longer holds the process up";
-    case FT_MOVE_PACKED: return "read in a row, storage gives its full bandwidth";
-    case FT_MOVE_GPU: return "the same request";
-    case FT_MOVE_KINDS: break;
+    default: return ft__move_why(a->move.kind);
     }
-    return "";
 }
 
 void ft__advice_why(ft_text *out, const ft_advice *a, const ft_change *now, const double before[FT_PARTS])
