@@ -27,6 +27,9 @@ double ft__matrix_cap(const ft_device *device, ft_dtype dtype);
 /* Major number of NVIDIA's compute capability: 9 of sm_90; 0 of anybody else's. */
 int ft__compute_major(const ft_device *device);
 
+/* Products in 8 bits read operands along either axis, so that nobody keeps a turned copy: datacentre Blackwell alone
+ * (Transformer Engine, nvte_is_non_tn_fp8_gemm_supported). */
+static inline bool ft__reads_across(const ft_device *device) { return device->matrix_issue == FT_ISSUE_TCGEN05; }
 /* Exponentials that an SM starts per clock. */
 double ft__exp_per_clk(const ft_device *device);
 

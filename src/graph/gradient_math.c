@@ -59,9 +59,11 @@ void ft__backward_linear(ft_tape *t, const ft_node *n, ft_ref g)
     }
     if (ft__needs_grad(t, weight)) {
         ft_ref saved = ft__tape_saved(t, x);
-        ft__tape_give(t, weight,
-                      stored_across ? product(t, n, saved, g, weight, in, out, m, "tn")
-                                    : product(t, n, g, saved, weight, out, in, m, "tn"));
+        ft_ref back = stored_across ? product(t, n, saved, g, weight, in, out, m, "tn")
+                                    : product(t, n, g, saved, weight, out, in, m, "tn");
+        /* Transformer Engine quantises a gradient once, for both products (module/linear.py, grad_output_quantizer). */
+        if (t->b.status == FT_OK) t->b.g->nodes[t->b.g->node_count - 1].cast = ft__needs_grad(t, x);
+        ft__tape_give(t, weight, back);
     }
     if (ft__needs_grad(t, bias)) ft__tape_give(t, bias, column_sums(t, n, g, bias));
 }

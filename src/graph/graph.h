@@ -146,6 +146,7 @@ typedef struct ft_node {
     bool inside;          /* launched by a library within the call of its neighbour: nothing dispatches it */
     bool streams;         /* split, cat: two streams under one name, nothing is copied */
     bool contracts;       /* pointwise: products that are summed up next, a contraction that is written out */
+    bool cast;            /* products in 8 and 4 bits: the gradient was quantised for the one before */
     bool adds;            /* scattered elements are added to what is there; picked ones come back by atomics */
     const char *rule;     /* reductions: words of the gradient (pointwise.h) where the kernel does not say; NULL */
     float count;          /* how often it is launched where it stands (a Python loop over experts) */

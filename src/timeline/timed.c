@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "device/traits.h"
 #include "kernel/grouped.h"
 #include "kernel/kernel.h"
 #include "kernel/manner.h"
@@ -87,10 +88,12 @@ static void apply_residency(const ft_device *device, const ft_node *n, const ft_
     ft__forecast_scale(f, ms / f->ms);
 }
 
-/* The operator as a framework runs it inside a model. */
-static ft_op settled(const ft_node *n)
+/* The operator as a framework runs it inside a model. What was cast before is cast: but where operands are read along
+ * one axis alone, its turned copy, and that of what it meets, are written and counted as a cast. */
+static ft_op settled(const ft_device *device, const ft_node *n)
 {
     ft_op op = n->op;
+    if (n->cast && op.u.gemm.quantized == 0 && ft__reads_across(device)) op.u.gemm.quantized = 1;
     op.timing = FT_TIMING_DEVICE;
     if (op.engine == FT_ENGINE_ANY && op.kind == FT_OP_ATTENTION) op.engine = FT_ENGINE_BARE;
     if (op.kind == FT_OP_GEMM && op.u.gemm.quantized < 0) op.u.gemm.quantized = 1;
@@ -113,7 +116,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     cost->waits = n->synced || n->verb == FT_DO_SYNC;
     t->host_ms += cost->host * times;
     if (!ft__node_runs(n)) return FT_OK;
-    ft_op op = settled(n);
+    ft_op op = settled(t->device, n);
     const ft_forecast *found;
     FT_TRY(ft__memo_find(t->memo, t->predictor, t->device, &op, t->quantile, &found, err));
     ft_timed *k = &step->kernels[step->kernel_count++];
