@@ -128,9 +128,9 @@ static void bend(ft_device *d, source *s)
                          &d->server_nic_gbit,
                          &d->peak_tflops[which >> 40 & 7],
                          &d->vector_tflops[which >> 40 & 7]};
-    int *counts[] = {&d->sms,       &d->lanes_per_sm, &d->issue_lanes_per_sm, &d->max_warps_per_sm,
-                     &d->link_gpus, &d->dies,         &d->l2_partitions,      &d->year,
-                     &d->exp_per_clk_per_sm};
+    int *counts[] = {
+        &d->sms,           &d->lanes_per_sm, &d->issue_lanes_per_sm, &d->max_warps_per_sm, &d->link_gpus, &d->dies,
+        &d->l2_partitions, &d->year,         &d->exp_per_clk_per_sm};
     if (which & 1) *figures[(which >> 8) % (sizeof figures / sizeof *figures)] = real(s);
     if (which & 2) *counts[(which >> 16) % (sizeof counts / sizeof *counts)] = (int)size(s);
     if (which & 4) d->generation[0] = (char)(which >> 24);

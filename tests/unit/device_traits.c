@@ -14,9 +14,9 @@
 #include "device/gpu.h"
 #include "device/traits.h"
 
-static const char *const chip_keys[] = {"matrix_issue", "async_copy",    "issue_lanes_per_sm", "dual_issue",
-                                        "dies",         "l2_partitions", "inline_ecc",         "matrix_pj_per_flop",
-                                        "exp_per_clk_per_sm"};
+static const char *const chip_keys[] = {
+    "matrix_issue",  "async_copy", "issue_lanes_per_sm", "dual_issue",        "dies",
+    "l2_partitions", "inline_ecc", "matrix_pj_per_flop", "exp_per_clk_per_sm"};
 enum { CHIP_KEYS = sizeof chip_keys / sizeof *chip_keys };
 
 static ft_device catalogue(const char *name)
@@ -75,8 +75,7 @@ static void assert_same_traits(const char *name, const ft_device *a, const ft_de
     if (a->matrix_issue != b->matrix_issue || a->async_copy != b->async_copy ||
         a->issue_lanes_per_sm != b->issue_lanes_per_sm || a->dual_issue != b->dual_issue || a->dies != b->dies ||
         a->l2_partitions != b->l2_partitions || a->exp_per_clk_per_sm != b->exp_per_clk_per_sm ||
-        a->matrix_pj_per_flop < b->matrix_pj_per_flop ||
-        a->matrix_pj_per_flop > b->matrix_pj_per_flop)
+        a->matrix_pj_per_flop < b->matrix_pj_per_flop || a->matrix_pj_per_flop > b->matrix_pj_per_flop)
         fail_msg("%s: other traits of its chip", name);
     if (a->link_switched != b->link_switched || a->link_reduces != b->link_reduces) fail_msg("%s: another link", name);
     assert_int_equal(a->server_nic_gbit, b->server_nic_gbit);
