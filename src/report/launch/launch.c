@@ -31,6 +31,18 @@ static bool lists(const char *files, const char *name)
 
 static bool serves(const ft_launcher *l, const ft_framework *f) { return l->anybody || lists(f->files, l->name); }
 
+static ft_status starts_none(const char *name, const ft_framework *f, ft_error *err)
+{
+    char others[256] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < ft__launcher_count; i++)
+        if (serves(&ft__launchers[i], f) && used < sizeof others)
+            used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", *others ? ", " : "",
+                                     ft__launchers[i].name);
+    return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; these do: %s", name, f->name,
+                       others);
+}
+
 ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_launcher **out, ft_error *err)
 {
     const char *names[16] = {0};
@@ -39,10 +51,7 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
         if (strcmp(name, names[i]) != 0) continue;
         *out = &ft__launchers[i];
         if (serves(*out, f)) return FT_OK;
-        bool own = strspn(f->files, " ") < strlen(f->files);
-        return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; %s%.*s", name, f->name,
-                           own ? "its own is" : "torchrun, srun and mpirun do", own ? (int)strlen(f->files) - 1 : 0,
-                           f->files);
+        return starts_none(name, f, err);
     }
     const char *near = ft__nearest_software(name, names, ft__launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",

@@ -318,7 +318,10 @@ bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
     title(out, style, p);
     if (!p->plan_count) {
         ft__text_add(out, "\n  None fits.");
-        if (p->least_gpus) ft__text_addf(out, " %" PRId64 " GPUs would do.", p->least_gpus);
+        if (p->least_gpus)
+            ft__text_addf(out, " %" PRId64 " GPUs would do.", p->least_gpus);
+        else
+            ft__text_add(out, " Nor does any on a larger cluster.");
         ft__text_add(out, "\n");
         faster(out, style, p);
         bool printed = against_gpus(out, style, p);
