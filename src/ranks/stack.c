@@ -106,7 +106,10 @@ double ft__ranks_reduce_bytes(const ft_parallel *p, const ft_workload *work)
     if (p->reduce_bytes > 0) return p->reduce_bytes;
     double flowing = fmax(2, ft_dtype_bytes(work->dtype));
     if (work->autocast) return p->zero >= 3 ? flowing : 4;
-    if (work->master_weights && p->zero < 2) return ft__main_gradient(work);
+    /* DDP's buckets have the parameters' format. Sums in fp32 are a hook for bf16 (nanotron); fp16 goes as it is (apex
+     * O2 with its own DDP, DeepSpeed's communication_data_type), and is widened behind the exchange. */
+    bool as_made = work->dtype == FT_FP16 && !ft__ranks_stack(p, work)->one_gradient_buffer;
+    if (work->master_weights && p->zero < 2) return as_made ? flowing : ft__main_gradient(work);
     const double sharded = ft__ranks_stack(p, work)->sharded_reduce_bytes;
     return p->zero >= 2 && sharded > 0 ? sharded : flowing;
 }
