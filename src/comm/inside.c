@@ -93,6 +93,8 @@ void ft__slots_said(const ft_device *device, const ft_tier *t, char *out, size_t
     if (t->fabric != FT_PCIE || t->gpus <= 2) return;
     if (!t->switched && ft__pcie_box_measured(device))
         said = "; slots without a switch, as measured";
+    else if (!t->switched && device->vendor == FT_VENDOR_NVIDIA && !ft__pcie_by_host(device))
+        said = "; slots of cards that reach each other (a machine that keeps them apart is slower: the interval)";
     else if (!t->switched)
         said = "; slots between boxes with a PCIe switch and one without (say \"PCIe switch\" where there is one)";
     strncat(out, said, room - strlen(out) - 1);

@@ -5,9 +5,13 @@
  *   8 RTX PRO 6000 behind switches              0.63 to 0.65 (voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md)
  *   the same on two EPYC Turin, no switch       0.35; 0.60 with channels set by hand (there)
  *   8 and 4 RTX 5090                            0.44 and 0.56 (NVIDIA/nccl issue 1639)
- * What decides is whether GPUs reach each other without the memory of the host, and what the sockets' link bears: no
- * spec sheet of a GPU says so. A box behind a switch is as fast as those; one of which nothing is known lies between
- * them and the measured one, and its interval holds both. */
+ *   4 and 8 of A4000, A4500, A5000, A5500       0.55 to 0.78 and 0.41 to 0.87 (lambdal/deeplearning-benchmark, what
+ *                                               more GPUs add to a step of BERT)
+ *   4 and 8 RTX 3070, 3090 there                0.04 to 0.36 and 0.02 to 0.13
+ * What decides is whether GPUs reach each other without the memory of the host, and what the sockets' link bears. The
+ * first is the driver's: workstations' and servers' cards do, GeForce cards do not. The second no spec sheet says. A box
+ * of cards that reach each other, or behind a switch, is as fast as those; one of GeForce cards lies between them and
+ * the measured one, and a pair of these has the rate of the host's memory. The interval holds both ends. */
 #include "comm/pcie_box.h"
 
 #include <math.h>
@@ -22,14 +26,35 @@ bool ft__pcie_box_measured(const ft_device *device)
     return false;
 }
 
+bool ft__pcie_by_host(const ft_device *device)
+{
+    for (int i = 0; i < FT_K_NETWORK_PCIE_BY_HOST_COUNT; i++)
+        if (!strcmp(device->name, ft__k_network_pcie_by_host[i].gpu)) return true;
+    return false;
+}
+
+static void pair_by_host(const ft_device *device, ft_comm *out)
+{
+    double ms = out->latency_ms + out->wire_bytes / (FT_K_NETWORK_PCIE_HOST_GBPS * 1e6);
+    if (!ft__pcie_by_host(device) || ms <= out->ms) return;
+    out->high_ms = ms * out->high_ms / out->ms;
+    out->ms = ms;
+    out->source = FT_SOURCE_PHYSICS;
+}
+
 void ft__pcie_box(const ft_device *device, const ft_tier *tier, int64_t ranks, ft_comm *out)
 {
-    if (tier->fabric != FT_PCIE || ranks <= 2 || !(tier->gbps > 0)) return;
+    if (tier->fabric != FT_PCIE || !(tier->gbps > 0)) return;
     if (!tier->switched && ft__pcie_box_measured(device)) return;
+    if (ranks <= 2) {
+        pair_by_host(device, out);
+        return;
+    }
+    bool reach = tier->switched || (device->vendor == FT_VENDOR_NVIDIA && !ft__pcie_by_host(device));
     const double rate = FT_K_NETWORK_PCIE_GOOD_SHARE * tier->gbps * 1e6;
     double wire_ms = out->wire_bytes / rate, good = fmin(out->ms, out->latency_ms + wire_ms);
     double below = out->low_ms / out->ms, above = out->high_ms / out->ms, slow = out->high_ms;
-    out->ms = tier->switched ? good : sqrt(good * out->ms);
+    out->ms = reach ? good : sqrt(good * out->ms);
     out->low_ms = good * below;
     out->high_ms = tier->switched ? good * above : slow;
     out->source = FT_SOURCE_PHYSICS;

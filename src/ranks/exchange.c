@@ -76,6 +76,7 @@ typedef struct exchanged {
     ft_exchange_kind kind;
     ft_group group;
     double bytes, ms, below, above, taken;
+    bool slots;
 } exchanged;
 
 struct ft_exchanges {
@@ -113,7 +114,8 @@ static ft_status forecast(const ft_ranks *r, ft_exchange_kind kind, const ft_gro
                        .ms = comm.ms,
                        .below = 1 - comm.low_ms / fmax(comm.ms, 1e-9),
                        .above = comm.high_ms / fmax(comm.ms, 1e-9) - 1,
-                       .taken = comm.gpu_share};
+                       .taken = comm.gpu_share,
+                       .slots = r->cluster->tier[comm.tier].fabric == FT_PCIE};
     return FT_OK;
 }
 
@@ -151,6 +153,7 @@ ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_
     width->below = fmax(width->below, found->below);
     width->above = fmax(width->above, found->above);
     width->taken = fmax(width->taken, found->taken);
+    width->slots = width->slots || found->slots;
     return FT_OK;
 }
 

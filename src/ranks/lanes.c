@@ -105,6 +105,7 @@ static double slowed(const ft_lanes *l, const ft_clocks *c, int32_t i, double st
         double *end = a == FT_AXIS_TENSOR && l->copies ? &copied : &until;
         *end = later(*end, c->lane[a]);
     }
+    if (l->stands) return d + later(until - start, 0);
     if (l->sms > 0 && is_product(l, i) && until > start) {
         double product = ft__overlap_slowdown_product(&l->g->nodes[i].op, l->sms, l->slowdown / (1 + l->slowdown));
         return d + ft__overlap_slowdown(d, product, until - start);

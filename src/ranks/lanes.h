@@ -64,6 +64,7 @@ typedef struct ft_lanes {
                               * NULL: none does */
     double piece_count; /* so many */
     bool async;         /* exchanges start when their operand is there; otherwise after all kernels before */
+    bool stands;        /* kernels stand still while an exchange runs: through slots of PCIe (docs/models/layout.md) */
     double slowdown;    /* how much slower kernels run while an exchange runs beside them: 0.1 for a tenth */
     double sms;         /* where products are persistent kernels (overlap_slowdown.h); 0: a block is a tile */
     bool copies;        /* tensor ranks' exchanges go by copy engines or by SMs that products leave to them */

@@ -138,6 +138,7 @@ double ft__ranks_attention_left(const ft_parallel *p, const ft_workload *work);
  * share of the GPU. */
 typedef struct ft_ranks_width {
     double below, above, taken;
+    bool slots; /* some of it goes through slots of PCIe */
 } ft_ranks_width;
 /* How much slower kernels are beside an exchange that takes so much of the GPU. */
 double ft__ranks_overlapped(const ft_ranks_width *width);

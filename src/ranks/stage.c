@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "comm/pcie_box.h"
 #include "ranks/lanes.h"
 #include "ranks/many_constants.h"
 #include "ranks/parameters.h"
@@ -251,6 +252,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
                             .slowdown = ft__ranks_overlapped(&out->width),
+                            .stands = out->width.slots && (r->parallel->zero < 3 || !ft__pcie_by_host(r->device)),
                             .sms = ft__overlap_whole_waves(r->device) ? r->device->sms : 0,
                             .copies = ft__ranks_in_pieces(r->parallel, r->work),
                             .spent = out->spent};

@@ -117,6 +117,26 @@ static void slots_are_as_good_as_their_box(void **state)
     assert_null(strstr(links.understood, "slots"));
 }
 
+/* Workstations' cards reach each other's memory; GeForce cards go through the host's, which a pair feels most. */
+static void cards_that_reach_each_other_need_no_switch(void **state)
+{
+    (void)state;
+    ft_cluster plain = cluster_of("rtx_a4000", 8, NULL), switched = cluster_of("rtx_a4000", 8, "PCIe switch"),
+               geforce = cluster_of("rtx_4090", 2, NULL);
+    ft_comm one = of(built_in, "rtx_a4000", &plain, FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 1);
+    ft_comm other = of(built_in, "rtx_a4000", &switched, FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 1);
+    assert_true(one.ms == other.ms);
+    assert_true(one.high_ms > 2 * other.high_ms); /* a virtual machine may keep them apart */
+    assert_non_null(strstr(plain.understood, "reach each other"));
+    ft_comm pair = of(built_in, "rtx_a4000", &plain, FT_COLLECTIVE_ALL_REDUCE, 1e9, 2, 1);
+    ft_comm host = of(built_in, "rtx_4090", &geforce, FT_COLLECTIVE_ALL_REDUCE, 1e9, 2, 1);
+    assert_true(1e9 / (pair.ms * 1e6) > 15 && 1e9 / (host.ms * 1e6) < 7);
+    assert_true(host.low_ms < pair.ms); /* nobody knows every machine's */
+    /* Small messages do not fill even that. */
+    double few = of(built_in, "rtx_4090", &geforce, FT_COLLECTIVE_ALL_REDUCE, 1e4, 2, 1).ms;
+    assert_true(few < 2 * of(built_in, "rtx_a4000", &plain, FT_COLLECTIVE_ALL_REDUCE, 1e4, 2, 1).ms);
+}
+
 static void skew_makes_an_exchange_as_slow_as_its_heaviest_rank(void **state)
 {
     (void)state;
@@ -187,6 +207,7 @@ int main(void)
         cmocka_unit_test(idle_nodes_change_nothing),
         cmocka_unit_test(no_exchange_between_nodes_is_faster_than_inside_one),
         cmocka_unit_test(slots_are_as_good_as_their_box),
+        cmocka_unit_test(cards_that_reach_each_other_need_no_switch),
         cmocka_unit_test(skew_makes_an_exchange_as_slow_as_its_heaviest_rank),
         cmocka_unit_test(a_predictor_without_exchanges_answers_from_physics),
         cmocka_unit_test(wider_intervals_hold_more),

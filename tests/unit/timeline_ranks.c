@@ -52,6 +52,33 @@ static void waiting_for_the_host_is_not_exposed_exchange(void **state)
     end(&r);
 }
 
+/* Through slots of PCIe exchanges add their whole time; over links most of it is hidden. GeForce cards' gathers are, too:
+ * nobody has shown the contrary. */
+static void slots_hide_nothing(void **state)
+{
+    (void)state;
+    rig r;
+    begin(&r, "gpt2-medium");
+    r.work.execution = FT_RUN_EAGER;
+    r.work.seq = 1024;
+    r.work.batch = 8;
+    r.parallel = layout_of(1, 1, 1, 1, 2);
+    forecast_sound(&r);
+    assert_true(r.step.comm_exposed_ms < 0.5 * r.step.comm_ms);
+    r.cluster.tier[0].fabric = FT_PCIE;
+    r.cluster.tier[0].gbps = 31.5;
+    r.cluster.tier[0].gpus = 2;
+    forecast_sound(&r);
+    close_to(r.step.comm_exposed_ms, r.step.comm_ms, 0.01, "gradients through slots");
+    r.parallel.zero = 3;
+    forecast_sound(&r);
+    assert_true(r.step.comm_exposed_ms > 0.7 * r.step.comm_ms);
+    r.device = limit_device("rtx_4090");
+    forecast_sound(&r);
+    assert_true(r.step.comm_exposed_ms < 0.6 * r.step.comm_ms);
+    end(&r);
+}
+
 /* The answer to what does not fit: its time, its worst rank, and what fits. */
 static void what_does_not_fit_gets_a_remedy(void **state)
 {
@@ -300,6 +327,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(company_makes_nobody_faster),
         cmocka_unit_test(waiting_for_the_host_is_not_exposed_exchange),
+        cmocka_unit_test(slots_hide_nothing),
         cmocka_unit_test(what_does_not_fit_gets_a_remedy),
         cmocka_unit_test(equal_stages_are_one_and_bubbles_exact),
         cmocka_unit_test(no_device_is_busy_longer_than_the_step),
