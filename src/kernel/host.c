@@ -37,6 +37,14 @@ static bool within_a_call(const ft_issuer *by, const ft_node *n)
     return n->phase == FT_BACKWARD || strcmp(n->op.name, "cast_fp32") != 0;
 }
 
+/* A module that quantises asks its recipe, its scales and its copies of the weight in Python before it multiplies, and
+ * its gradient's function does so again: so many products of 16 bits. */
+static double product_calls(const ft_issuer *by, const ft_node *n)
+{
+    const bool low = n->op.kind == FT_OP_GEMM && ft_dtype_bytes(n->op.dtype) < 2;
+    return low && by->low_product_calls > 1 ? by->low_product_calls : 1;
+}
+
 /* An optimizer looks up every tensor's gradient and states in Python before its first kernel, clipping every gradient;
  * the one that updates is followed by a loop that drops gradients. */
 static double tensors_us(const ft_issuer *by, const ft_node *n)
@@ -67,9 +75,10 @@ double ft__host_node_us(const ft_issuer *by, const ft_node *n)
     double views = is_view(n->verb) || !runs ? 0 : (double)n->host_ops;
     if (by->us_per_op > 0) {
         double view = by->us_per_op / host->one_figure.views;
-        return (runs ? by->us_per_op : view) + view * (views > 1 ? views - 1 : 0) + tensors_us(by, n);
+        const double operators = (runs ? by->us_per_op : view) * product_calls(by, n);
+        return operators + view * (views > 1 ? views - 1 : 0) + tensors_us(by, n);
     }
-    if (within_a_call(by, n)) once = host->python.loop_us;
+    once = within_a_call(by, n) ? host->python.loop_us : once * product_calls(by, n);
     return once + tensors_us(by, n) + (views > 1 ? (views - 1) * host->operators[FT_DO_VIEW].recorded_us : 0);
 }
 

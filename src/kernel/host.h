@@ -76,11 +76,12 @@ typedef enum ft_dispatch {
 typedef struct ft_issuer {
     const ft_host *host; /* NULL: the usual one */
     ft_dispatch dispatch;
-    bool gradients;   /* autograd records the forward pass */
-    double us_per_op; /* > 0: what one eager operator costs instead of the table */
-    bool lowers;      /* autocast casts operands inside the calls of their operators */
-    bool ahead;       /* a pass is issued while the one before it runs */
-    bool lean_hooks;  /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
+    bool gradients;           /* autograd records the forward pass */
+    double us_per_op;         /* > 0: what one eager operator costs instead of the table */
+    bool lowers;              /* autocast casts operands inside the calls of their operators */
+    bool ahead;               /* a pass is issued while the one before it runs */
+    bool lean_hooks;          /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
+    double low_product_calls; /* > 1: products in fewer than 16 bits cost the host so many of 16 */
 } ft_issuer;
 
 /* Host time of one launch of this node, views and checks behind it included, in us. */

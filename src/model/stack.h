@@ -126,6 +126,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
     X(loss_figures, 0, 8, "losses that are taken of every micro-batch's logits once more, to be logged")          \
+    X(low_product_calls, 1, 100, "what the host takes for a product in fewer than 16 bits, in those of 16")       \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {

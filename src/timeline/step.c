@@ -258,7 +258,8 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .lowers = work->autocast || (work->task == FT_TRAIN && work->lora_rank > 0 &&
                                                     ft__adapters_of(work).form == FT_ADAPTER_AUTOCAST),
                        .lean_hooks = ft__stack(work)->lean_hooks,
-                       .ahead = replays(work)};
+                       .ahead = replays(work),
+                       .low_product_calls = ft__stack(work)->low_product_calls};
 }
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,

@@ -10,13 +10,22 @@ static outcome train(const char *more)
                    more));
 }
 
+static double fused_ms(int batch, const char *dtype)
+{
+    return golden_value("step_ms",
+                        "{\"task\":\"train\",\"model\":\"llama-3.2-1b\",\"gpu\":\"h100_sxm\",\"batch\":%d,"
+                        "\"seq\":2048,\"execution\":\"fused\",\"dtype\":\"%s\"}",
+                        batch, dtype);
+}
+
 static void precision(void **state)
 {
     (void)state;
     outcome bf16 = train(""), fp32 = train(",\"dtype\":\"fp32\""), tf32 = train(",\"dtype\":\"tf32\""),
             amp = train(",\"dtype\":\"amp_bf16\""), fp8 = train(",\"dtype\":\"fp8\"");
-    outcome fused = train(",\"execution\":\"fused\""), fused8 = train(",\"execution\":\"fused\",\"dtype\":\"fp8\"");
-    less("time in fp8 and bf16, cast by the library's own kernels", fused8.ms, fused.ms);
+    less("time in fp8 and bf16, cast by the library's own kernels", fused_ms(8, "fp8"), fused_ms(8, "bf16"));
+    /* A billion parameters on an H800 are slower in fp8 (TransformerEngine issue 836): its Python paces small steps. */
+    less("time in bf16 and fp8 where modules pace it", fused_ms(1, "bf16"), fused_ms(1, "fp8"));
     /* torchao's casts are plain operators: 2048 x 4096 x 4096 on our H200 takes 0.27 ms eager, 0.09 in bf16. */
     less("eager bf16 and fp8", bf16.ms, fp8.ms);
     less("time in bf16 and autocast", bf16.ms, amp.ms);

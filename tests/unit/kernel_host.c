@@ -118,6 +118,31 @@ static void less_of_the_host_from_eager_to_none(void **state)
     assert_true(ft__host_pass_us(&graph, FT_FORWARD) > 0);
 }
 
+/* Transformer Engine's Python around a product in fewer than 16 bits: going forward and back, by the table and by one
+ * figure, of products alone, and of none that a compiler or a graph issues. */
+static void modules_that_quantise_cost_several_products(void **state)
+{
+    (void)state;
+    ft_node low = node(FT_DO_LINEAR, FT_FORWARD, true), wide, other = node(FT_DO_POINTWISE, FT_FORWARD, true);
+    low.op.kind = FT_OP_GEMM;
+    low.op.dtype = FT_FP8;
+    wide = low;
+    wide.op.dtype = FT_BF16;
+    other.op.dtype = FT_FP8;
+    for (int dispatch = 0; dispatch < FT_DISPATCH_COUNT; dispatch++) {
+        const bool python = dispatch == FT_DISPATCH_EAGER;
+        ft_issuer plain = {.dispatch = (ft_dispatch)dispatch, .gradients = true}, engine = plain;
+        engine.low_product_calls = 7;
+        for (int given = 0; given < 2; given++, plain.us_per_op = engine.us_per_op = 10) {
+            low.phase = given ? FT_BACKWARD : FT_FORWARD;
+            const double once = ft__host_node_us(&plain, &low), several = ft__host_node_us(&engine, &low);
+            assert_float_equal(several, python ? 7 * once : once, 1e-9 * several);
+            assert_true(ft__host_node_us(&engine, &wide) == ft__host_node_us(&plain, &wide));
+            assert_true(ft__host_node_us(&engine, &other) == ft__host_node_us(&plain, &other));
+        }
+    }
+}
+
 static void checkpoints_cost_the_host(void **state)
 {
     (void)state;
@@ -195,6 +220,7 @@ int main(void)
         cmocka_unit_test(what_the_user_says_holds),
         cmocka_unit_test(less_of_the_host_from_eager_to_none),
         cmocka_unit_test(casts_of_autocast_cost_as_in_a_loop),
+        cmocka_unit_test(modules_that_quantise_cost_several_products),
         cmocka_unit_test(checkpoints_cost_the_host),
         cmocka_unit_test(wrappers_cost_by_the_parameter),
         cmocka_unit_test(plans_are_made_where_cudnn_answers),

@@ -68,6 +68,7 @@ static const turn turns[] = {
     {"copies_packed", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lowers_packed", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"packed_inputs", "litgpt", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
+    {"low_product_calls", "megatron", "1", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, HOST, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"keeps_checkpoints", "fsdp2", "true", "llama-2-70b", FT_BF16, 1, 1, 8, 3, 1, PEAK, 1},
     {"keeps_checkpoints", "fsdp", "false", "llama-2-70b", FT_BF16, 1, 1, 8, 2, 1, PEAK, -1},
