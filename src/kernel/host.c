@@ -45,17 +45,32 @@ static double product_calls(const ft_issuer *by, const ft_node *n)
     return low && by->low_product_calls > 1 ? by->low_product_calls : 1;
 }
 
+static bool is_listed(const ft_node *n)
+{
+    return n->op.kind == FT_OP_OPTIMIZER && n->op.name && strstr(n->op.name, "foreach") != NULL;
+}
+
+/* AdamW's lists (torch/optim/adam.py, _multi_tensor_adam): step, decay, two moments of two calls each, two corrections,
+ * root, quotient, epsilon, update. The GPU has done the first while the host still makes up the others. */
+double ft__host_calls(const ft_node *n)
+{
+    enum { OF_LISTS = 12 };
+    return is_listed(n) ? OF_LISTS : 1;
+}
+
 /* An optimizer looks up every tensor's gradient and states in Python before its first kernel, clipping every gradient;
- * the one that updates is followed by a loop that drops gradients. */
+ * the one that updates is followed by a loop that drops gradients. Lists are sorted by device and format and go through
+ * a dozen calls, a norm through half as many, whatever their length. */
 static double tensors_us(const ft_issuer *by, const ft_node *n)
 {
     const ft_host *host = of(by);
     if (n->op.kind != FT_OP_OPTIMIZER) return 0;
     const bool clips = ft__node_site(n) == FT_SITE_CLIP_GRAD_NORM;
-    const bool listed = n->op.name && strstr(n->op.name, "foreach") != NULL;
+    const bool listed = is_listed(n);
     const double each = clips ? host->update.clip_us
                               : host->update.zero_us + (listed ? host->update.foreach_us : host->update.fused_us);
-    return as_operators(by, each * (double)n->op.u.optimizer.tensors);
+    const double call = clips ? host->update.clip_call_us : listed ? host->update.foreach_call_us : 0;
+    return as_operators(by, call + each * (double)n->op.u.optimizer.tensors);
 }
 
 double ft__host_node_us(const ft_issuer *by, const ft_node *n)

@@ -34,8 +34,9 @@ typedef struct ft_host {
         double call_us, gather_us, scatter_us, copy_us, spread_us;
     } lists; /* see ft_listing */
     struct {
-        double fused_us, foreach_us, clip_us, zero_us;
-    } update; /* per parameter tensor */
+        double fused_us, foreach_us, clip_us, zero_us; /* per parameter tensor */
+        double foreach_call_us, clip_call_us;          /* whatever their number, beyond the pass */
+    } update;
     struct {
         double new_shape_us;
     } attention_plan;
@@ -86,6 +87,8 @@ typedef struct ft_issuer {
 
 /* Host time of one launch of this node, views and checks behind it included, in us. */
 double ft__host_node_us(const ft_issuer *by, const ft_node *n);
+/* Calls in a row that this node's time is spread over, the host's and the GPU's. */
+double ft__host_calls(const ft_node *n);
 /* Of one small operator in a loop with no model's Python around it. */
 double ft__host_loop_us(const ft_issuer *by);
 /* Host time of entering `modules` Python modules once, in us. */

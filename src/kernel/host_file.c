@@ -59,6 +59,8 @@ static const figure figures[] = {
     US(update, foreach),
     US(update, clip),
     US(update, zero),
+    US(update, foreach_call),
+    US(update, clip_call),
     US(attention_plan, new_shape),
     {"launches", "latency_us", offsetof(ft_host, launches.latency_us), 0, 1e4, false},
     {"launches", "gap_us", offsetof(ft_host, launches.gap_us), 0, 1e4, false},

@@ -171,8 +171,9 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
             tell(l, FT_SEEN_AGAIN, FT_AXIS_TENSOR, i, *lane - l->again[i], *lane, 0);
             waits = later(waits, *lane);
         }
-        double first = later(c->host + b->host + l->latency, along ? 0 : waits), start = later(c->gpu, first);
-        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap)), d = all / later(b->count, 1);
+        double calls = later(b->calls, 1), first = later(c->host + b->host / calls + l->latency, along ? 0 : waits);
+        double start = later(c->gpu, first);
+        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap)), d = all / (later(b->count, 1) * calls);
         c->began = start;
         c->gpu = later(start + all, c->host + b->count * b->host + l->latency + d);
         if (along) c->gpu = later(c->gpu, waits + all * left);

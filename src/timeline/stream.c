@@ -20,18 +20,18 @@ typedef struct streams {
 
 static void play(const ft_pace *p, const ft_node_cost *b, streams *s)
 {
-    double h = b->host * p->host_scale, n = b->count;
+    double calls = b->calls > 1 ? b->calls : 1, h = b->host * p->host_scale / calls, n = b->count * calls;
     s->work += h * n;
     if (b->gpu <= 0) {
         s->host += h * n;
     } else {
-        double d = b->gpu * p->gpu_scale + p->gap;
+        double d = (b->gpu * p->gpu_scale + p->gap) / calls;
         /* n equal launches through two servers in a row: the last ends after the slower of the two had its n. */
         double first = s->host + h + p->latency, last = s->host + n * h + p->latency;
         s->gpu = fmax(fmax(s->gpu, first) + n * d, last + d);
         s->host += n * h;
         s->running += n * d;
-        s->launches += n;
+        s->launches += b->count;
     }
     if (b->waits) s->host = s->gpu = fmax(s->host, s->gpu);
 }

@@ -7,7 +7,8 @@
 typedef struct ft_node_cost {
     double host, gpu; /* of one launch; gpu 0: nothing runs */
     double count;
-    bool waits; /* the host goes on when the GPU has finished */
+    bool waits;   /* the host goes on when the GPU has finished */
+    double calls; /* that a launch's time is spread over, the host's and the GPU's: a list's; 0 as 1 */
 } ft_node_cost;
 
 typedef struct ft_pace {

@@ -85,7 +85,19 @@ static void loops_cost_by_the_kernel_and_by_the_tensor(void **state)
     const ft_host *usual = ft__host_usual();
     double each = (ft__host_node_us(&host, &many) - ft__host_node_us(&host, &few)) / 200;
     assert_true(fabs(each - usual->update.fused_us - usual->update.zero_us) < 1e-9);
-    assert_true(ft__host_node_us(&host, &lists) > ft__host_node_us(&host, &few));
+    assert_true(ft__host_node_us(&host, &lists) >
+                ft__host_node_us(&host, &few) + 100 * (usual->update.foreach_us - usual->update.fused_us));
+    assert_true(ft__host_calls(&lists) > 1 && ft__host_calls(&few) == 1);
+
+    /* A norm of all gradients: a part for each, and one that a single tensor pays as well. */
+    ft_node clip = few, lone;
+    clip.at = FT_AT(CLIP_GRAD_NORM);
+    clip.op.name = "clip_grad_norm";
+    lone = clip;
+    lone.op.u.optimizer.tensors = 1;
+    each = (ft__host_node_us(&host, &clip) - ft__host_node_us(&host, &lone)) / 99;
+    assert_true(fabs(each - usual->update.clip_us) < 1e-9);
+    assert_true(ft__host_node_us(&host, &lone) > usual->update.clip_call_us && usual->update.clip_call_us > 0);
     assert_true(ft__host_node_us(&told, &many) > ft__host_node_us(&told, &few));
     assert_true(ft__host_node_us(&graph, &many) == 0);
 }

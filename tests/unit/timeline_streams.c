@@ -21,7 +21,7 @@ static rig make_rig(int head, int64_t repeat, double host, double gpu)
     ft_node n = {.op = {.name = ""}, .name = "", .count = 1, .traffic = 1};
     for (int i = 0; i < NODES; i++) {
         assert_non_null(ft__graph_node(r.g, &n));
-        r.costs[i] = (ft_node_cost){host, gpu, 1, false};
+        r.costs[i] = (ft_node_cost){.host = host, .gpu = gpu, .count = 1};
     }
     ft_block first = {.name = "head", .kind = FT_BLOCK_HEAD, .first = 0, .count = head, .repeat = 1, .mirror = -1};
     ft_block layers = {.name = "layers",
@@ -52,9 +52,10 @@ static double walk_slowly(const rig *r)
             host += r->entry[b];
             for (int32_t n = 0; n < r->g->blocks[b].count; n++) {
                 const ft_node_cost *cost = &r->costs[r->g->blocks[b].first + n];
-                for (int k = 0; k < (int)cost->count; k++) {
-                    host += cost->host;
-                    if (cost->gpu > 0) gpu = fmax(gpu, host + r->pace.latency) + cost->gpu + r->pace.gap;
+                const double calls = fmax(cost->calls, 1);
+                for (int k = 0; k < (int)(cost->count * calls); k++) {
+                    host += cost->host / calls;
+                    if (cost->gpu > 0) gpu = fmax(gpu, host + r->pace.latency) + (cost->gpu + r->pace.gap) / calls;
                 }
                 if (cost->waits) host = gpu = fmax(host, gpu);
             }
@@ -81,6 +82,22 @@ static void a_slow_host_sets_the_pace(void **state)
     ft__arena_free(r.arena);
 }
 
+/* What is done in several calls has its first kernels behind it when the host issues the last. */
+static void calls_in_a_row_end_soon_behind_the_host(void **state)
+{
+    (void)state;
+    rig r = make_rig(1, 1, 0.010, 0.002);
+    r.costs[NODES - 1] = (ft_node_cost){.host = 1.2, .gpu = 0.6, .count = 1};
+    ft_walked whole = walk(&r);
+    r.costs[NODES - 1].calls = 12;
+    ft_walked parts = walk(&r);
+    close_to(whole.total, 5 * 0.010 + 1.2 + 0.003 + 0.6, 1e-9);
+    close_to(parts.total, 5 * 0.010 + 1.2 + 0.003 + 0.6 / 12, 1e-9);
+    close_to(parts.host, whole.host, 1e-9);
+    close_to(parts.running, whole.running, 1e-9);
+    ft__arena_free(r.arena);
+}
+
 static void a_lead_is_used_up_before_the_host_is_felt(void **state)
 {
     (void)state;
@@ -100,10 +117,10 @@ static void any_mix_comes_out_as_launch_by_launch(void **state)
     for (int round = 0; round < 2000; round++) {
         rig r = make_rig(1 + (int)random_below(&random, 4), 1 + (int64_t)random_below(&random, 200), 0, 0);
         for (int i = 0; i < NODES; i++)
-            r.costs[i] = (ft_node_cost){0.001 + 0.02 * random_unit(&random),
-                                        random_below(&random, 4) ? 0.04 * random_unit(&random) * random_unit(&random)
-                                                                 : 0,
-                                        1 + (double)random_below(&random, 3), random_below(&random, 12) == 0};
+            r.costs[i] = (ft_node_cost){
+                0.001 + 0.02 * random_unit(&random),
+                random_below(&random, 4) ? 0.04 * random_unit(&random) * random_unit(&random) : 0,
+                1 + (double)random_below(&random, 3), random_below(&random, 12) == 0, (double)random_below(&random, 3)};
         r.entry[1] = 0.01 * random_unit(&random);
         r.pace.gap = 0.001;
         r.pace.queue = 1e9; /* walk_slowly has none */
@@ -119,7 +136,7 @@ static void a_full_queue_holds_the_host(void **state)
      * but work of the host alone that follows is not hidden behind more than the queue. */
     rig r = make_rig(5, 1, 0.001, 0.010);
     r.g->blocks[0].repeat = 10000;
-    r.costs[5] = (ft_node_cost){0.001 + 15, 0, 1, false};
+    r.costs[5] = (ft_node_cost){.host = 0.001 + 15, .count = 1};
     double busy = 50000 * 0.010;
     close_to(walk(&r).total, busy - 1024 * 0.010 + 15, 0.001);
     ft__arena_free(r.arena);
@@ -239,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_slow_gpu_hides_the_host),
         cmocka_unit_test(a_slow_host_sets_the_pace),
+        cmocka_unit_test(calls_in_a_row_end_soon_behind_the_host),
         cmocka_unit_test(a_lead_is_used_up_before_the_host_is_felt),
         cmocka_unit_test(any_mix_comes_out_as_launch_by_launch),
         cmocka_unit_test(a_full_queue_holds_the_host),
