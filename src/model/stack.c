@@ -12,12 +12,13 @@ const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
 {
     if (w->stack) return w->stack;
     bool tokens = w->task == FT_DECODE && w->execution == FT_RUN_COMPILE;
-    ft_stack_role role = tokens                                     ? FT_STACK_FOR_TOKENS
-                         : w->execution == FT_RUN_FUSED             ? FT_STACK_FOR_FUSED
-                         : w->task == FT_TRAIN && w->master_weights ? FT_STACK_FOR_MASTERS
-                         : zero >= 2                                ? FT_STACK_FOR_SHARDS
-                         : replicas > 1                             ? FT_STACK_FOR_REPLICAS
-                                                                    : FT_STACK_FOR_ONE;
+    ft_stack_role role = tokens                                                             ? FT_STACK_FOR_TOKENS
+                         : w->execution == FT_RUN_FUSED                                     ? FT_STACK_FOR_FUSED
+                         : w->task == FT_TRAIN && w->master_weights                         ? FT_STACK_FOR_MASTERS
+                         : zero >= 3 && w->task == FT_TRAIN && w->execution == FT_RUN_EAGER ? FT_STACK_FOR_EAGER_SHARDS
+                         : zero >= 2                                                        ? FT_STACK_FOR_SHARDS
+                         : replicas > 1                                                     ? FT_STACK_FOR_REPLICAS
+                                                                                            : FT_STACK_FOR_ONE;
     return ft__default_stacks[role];
 }
 

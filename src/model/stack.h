@@ -118,6 +118,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                   \
     X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                        \
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                               \
+    X(hooks_between, 0, 1, "zero 3: how far its hooks are from FSDP's to those around every module")              \
     X(update_elements, 0, 1e12, "zero 3: elements that an update takes at a time; 0: all")                        \
     X(bucket_buffers, 0, 2, "buffers of a whole bucket beside the gradients, from zero 1 on, on one GPU too")     \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
@@ -170,6 +171,7 @@ typedef enum ft_stack_role {
     FT_STACK_FOR_FUSED,               /* execution fused */
     FT_STACK_FOR_FIRST_FLASH,         /* master_weights, and attention is said to be flash1 */
     FT_STACK_FOR_MASTERS,             /* master_weights */
+    FT_STACK_FOR_EAGER_SHARDS,        /* zero 3, execution eager */
     FT_STACK_FOR_SHARDS,              /* zero 2 or 3 */
     FT_STACK_FOR_REPLICAS,            /* several data ranks */
     FT_STACK_FOR_ONE,

@@ -15,16 +15,29 @@ static double tensors_of(const ft_graph *g, int32_t block)
     return count;
 }
 
-/* Whose hooks there are; false: none. DeepSpeed's fetch what a module needs and let it go again, also where one rank
- * has it all, and once more when a layer runs again. */
-static bool wrapper_of(const ft_ranks *r, ft_wrapper *out)
+/* Whose hooks there are. */
+typedef struct hooks {
+    ft_wrapper wrapper;
+    double between; /* how far they are from FSDP's to DeepSpeed's */
+} hooks;
+
+/* false: none. DeepSpeed's fetch what a module needs and let it go again, also where one rank has it all, and once more
+ * when a layer runs again. */
+static bool hooks_of(const ft_ranks *r, hooks *out)
 {
     const ft_parallel *p = r->parallel;
     bool modules = p->zero >= 3 && ft__ranks_stack(p, r->work)->module_hooks;
     if (r->work->task != FT_TRAIN || (p->dp * p->cp < 2 && !modules)) return false;
     if (ft__ranks_by_parameter(p, r->work)) return false; /* its hooks are counted with its gathers */
-    *out = modules ? FT_WRAPPER_MODULES : ft__ranks_fsdp(p, r->work) ? FT_WRAPPER_UNITS : FT_WRAPPER_COPIES;
+    out->wrapper = modules ? FT_WRAPPER_MODULES : ft__ranks_fsdp(p, r->work) ? FT_WRAPPER_UNITS : FT_WRAPPER_COPIES;
+    out->between = out->wrapper == FT_WRAPPER_UNITS && p->zero >= 3 ? ft__ranks_stack(p, r->work)->hooks_between : 0;
     return true;
+}
+
+static double hooks_us(const hooks *h, const ft_issuer *host, ft_phase phase, double tensors)
+{
+    double us = ft__host_wrapper_us(host, h->wrapper, phase, tensors);
+    return us + h->between * (ft__host_wrapper_us(host, FT_WRAPPER_MODULES, phase, tensors) - us);
 }
 
 ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_error *err)
@@ -32,12 +45,12 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
     const ft_graph *g = s->g;
     const ft_pace *pace = s->step.pace;
     const ft_issuer host = ft__step_host(r->work, r->device);
-    ft_wrapper wrapper = FT_WRAPPER_COPIES;
+    hooks h = {.wrapper = FT_WRAPPER_COPIES};
     out->entry = pace->entry;
     for (int i = 0; i < FT_PHASE_COUNT; i++) out->pass[i] = pace->pass[i];
-    if (!wrapper_of(r, &wrapper)) return FT_OK;
+    if (!hooks_of(r, &h)) return FT_OK;
     /* DDP's copies are made with the last micro-batch (no_sync before it): each gets its share. */
-    const bool copies = wrapper == FT_WRAPPER_COPIES;
+    const bool copies = h.wrapper == FT_WRAPPER_COPIES;
     const double share = copies && r->work->accumulate > 1 ? 1 / (double)r->work->accumulate : 1;
     const bool again = r->work->recompute == FT_RECOMPUTE_FULL;
     double *entry = ft__arena_array(r->arena, (size_t)g->block_count + 1, sizeof *entry), all = 0;
@@ -46,14 +59,14 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
         const ft_block *block = &g->blocks[b];
         bool back = block->mirror >= 0;
         double tensors = tensors_of(g, back ? block->mirror : b);
-        double us = ft__host_wrapper_us(&host, wrapper, back ? FT_BACKWARD : FT_FORWARD, tensors);
-        if (back && again) us += ft__host_wrapper_us(&host, wrapper, FT_RECOMPUTE, tensors);
+        double us = hooks_us(&h, &host, back ? FT_BACKWARD : FT_FORWARD, tensors);
+        if (back && again) us += hooks_us(&h, &host, FT_RECOMPUTE, tensors);
         double ms = us * share * 1e-3;
         entry[b] = pace->entry[b] + ms;
         s->step.host_ms += ms * (double)block->repeat;
         if (!back) all += tensors * (double)block->repeat;
     }
-    double update = ft__host_wrapper_us(&host, wrapper, FT_UPDATE, all) * 1e-3;
+    double update = hooks_us(&h, &host, FT_UPDATE, all) * 1e-3;
     out->entry = entry;
     out->pass[FT_UPDATE] += update;
     s->step.host_ms += update;

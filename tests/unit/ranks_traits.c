@@ -74,6 +74,8 @@ static const turn turns[] = {
     {"keeps_checkpoints", "fsdp", "false", "llama-2-70b", FT_BF16, 1, 1, 8, 2, 1, PEAK, -1},
     {"module_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
     {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
+    {"hooks_between", "fsdp2", "1", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
+    {"hooks_between", "sharded", "0", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, -1},
     {"host_in_turn", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, -1},
     {"host_in_turn", "fsdp2", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
     {"waits_for_weights", "fsdp2", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
