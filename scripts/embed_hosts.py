@@ -44,7 +44,7 @@ def slowed(section: str, key: str, value, times: float):
 
 
 def entry(path: pathlib.Path, host: dict) -> str:
-    lines = [f'.name = "{path.stem}"', f'.beside = "{host.get("beside", "")}"']
+    lines = [f'.name = "{path.stem}"', f'.beside = "{host.get("beside", "")}"', f'.lines = "{host.get("lines", "")}"']
     for section, group in host.items():
         if not isinstance(group, dict):
             continue

@@ -10,10 +10,27 @@
 
 const ft_host *ft__host_usual(void) { return &ft__hosts[ft__usual_host]; }
 
+/* Whether one of the words of "GeForce, Radeon RX" is part of a title. */
+static bool of_a_line(const char *lines, const char *title)
+{
+    for (const char *at = lines; *at;) {
+        char word[sizeof((ft_host *)0)->lines];
+        size_t length = strcspn(at, ",");
+        memcpy(word, at, length);
+        word[length] = 0;
+        if (strstr(title, word)) return true;
+        at += length;
+        at += strspn(at, ", ");
+    }
+    return false;
+}
+
 const ft_host *ft__host_of_device(const ft_device *device)
 {
     for (size_t i = 0; i < ft__host_count; i++)
         if (ft__hosts[i].beside[0] && !strcmp(ft__hosts[i].beside, device->name)) return &ft__hosts[i];
+    for (size_t i = 0; i < ft__host_count; i++)
+        if (of_a_line(ft__hosts[i].lines, device->title)) return &ft__hosts[i];
     return ft__host_usual();
 }
 
@@ -24,6 +41,9 @@ static double as_operators(const ft_issuer *by, double us)
 {
     return by->us_per_op > 0 ? us * by->us_per_op / of(by)->one_figure.operator_us : us;
 }
+
+/* Of software that may have fewer operators than the graph: an update has the same tensors by any. */
+static double by_share(const ft_issuer *by, double us) { return by->share > 0 ? us * by->share : us; }
 
 static bool is_view(ft_verb v) { return v == FT_DO_VIEW || v == FT_DO_SLICE || v == FT_DO_SPLIT || v == FT_DO_EXPAND; }
 
@@ -94,14 +114,16 @@ double ft__host_node_us(const ft_issuer *by, const ft_node *n)
         return operators + view * (views > 1 ? views - 1 : 0) + tensors_us(by, n);
     }
     once = within_a_call(by, n) ? host->python.loop_us : once * product_calls(by, n);
-    return once + tensors_us(by, n) + (views > 1 ? (views - 1) * host->operators[FT_DO_VIEW].recorded_us : 0);
+    const double all = once + (views > 1 ? (views - 1) * host->operators[FT_DO_VIEW].recorded_us : 0);
+    return (n->phase == FT_UPDATE ? all : by_share(by, all)) + tensors_us(by, n);
 }
 
 double ft__host_loop_us(const ft_issuer *by) { return of(by)->python.loop_us; }
 
 double ft__host_module_us(const ft_issuer *by, double modules)
 {
-    return by->dispatch == FT_DISPATCH_EAGER && by->us_per_op <= 0 ? of(by)->python.module_us * modules : 0;
+    return by->dispatch == FT_DISPATCH_EAGER && by->us_per_op <= 0 ? by_share(by, of(by)->python.module_us * modules)
+                                                                   : 0;
 }
 
 double ft__host_pass_us(const ft_issuer *by, ft_phase phase)

@@ -15,6 +15,7 @@ typedef struct ft_host_pass {
 typedef struct ft_host {
     char name[48];
     char beside[48]; /* the GPU that it was measured with; empty: none alone */
+    char lines[48];  /* "GeForce, TITAN": words in the titles of GPUs that stand in such machines; empty: none */
     ft_host_operator operators[FT_VERB_COUNT];
     struct {
         double module_us, loop_us;
@@ -48,6 +49,9 @@ typedef struct ft_host {
     } one_figure; /* what us_per_op multiplies; views as dear as one operator */
     struct {
         double share;
+    } adapters; /* operators of a step with adapters by software that nobody named, over those of peft's */
+    struct {
+        double share;
     } interval; /* how much hosts differ, of the host's time, at the 0.9 level */
 } ft_host;
 
@@ -55,7 +59,7 @@ typedef struct ft_host {
 extern const size_t ft__host_count, ft__usual_host;
 extern const ft_host ft__hosts[];
 const ft_host *ft__host_usual(void);
-/* The one that stood beside this GPU where one was measured, else the usual one. */
+/* The one that stood beside this GPU where one was measured, else that of its line of products, else the usual one. */
 const ft_host *ft__host_of_device(const ft_device *device);
 const ft_host *ft__host_find(const char *name); /* NULL: none of that name */
 /* A file or an object: what it leaves out is its "base"'s, the usual host's where it names none. `where` as in
@@ -80,6 +84,7 @@ typedef struct ft_issuer {
     bool gradients;           /* autograd records the forward pass */
     double us_per_op;         /* > 0: what one eager operator costs instead of the table */
     bool lowers;              /* autocast casts operands inside the calls of their operators */
+    double share;             /* > 0: what operators and modules cost of the table's (ft_host.adapters) */
     bool ahead;               /* a pass is issued while the one before it runs */
     bool lean_hooks;          /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
     double low_product_calls; /* > 1: products in fewer than 16 bits cost the host so many of 16 */

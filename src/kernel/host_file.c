@@ -68,6 +68,7 @@ static const figure figures[] = {
     {"launches", "queue", offsetof(ft_host, launches.queue), 1, 1e6, false},
     {"one_figure", "operator_us", offsetof(ft_host, one_figure.operator_us), 1e-3, 1e7, true},
     {"one_figure", "views", offsetof(ft_host, one_figure.views), 1, 1e3, false},
+    {"adapters", "share", offsetof(ft_host, adapters.share), 0.1, 10, false},
     {"interval", "share", offsetof(ft_host, interval.share), 0, 10, false},
 };
 static const figure of_operator[] = {
@@ -145,7 +146,7 @@ static ft_status read_operators(const json_t *object, const char *where, ft_host
 
 static ft_status check_keys(const json_t *object, const char *where, ft_error *err)
 {
-    static const char *const own[] = {"name",     "title", "usual",  "beside", "machine",  "machines",
+    static const char *const own[] = {"name",     "title", "usual",  "beside", "lines",    "machine",  "machines",
                                       "software", "date",  "source", "base",   "slowdown", "operators"};
     const char *known[COUNT(own) + COUNT(figures)];
     size_t n = 0;
@@ -180,7 +181,7 @@ static ft_status unknown(const char *name, const char *where, ft_error *err)
 
 ft_status ft__host_read(const json_t *object, const char *where, ft_host *out, ft_error *err)
 {
-    const char *name = NULL, *base = NULL, *beside = NULL;
+    const char *name = NULL, *base = NULL, *beside = NULL, *lines = NULL;
     double slowdown = 1;
     place there;
     if (!json_is_object(object))
@@ -189,6 +190,7 @@ ft_status ft__host_read(const json_t *object, const char *where, ft_host *out, f
     FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &name, where, err));
     FT_TRY(ft__json_string(object, "base", FT_OPTIONAL, &base, where, err));
     FT_TRY(ft__json_string(object, "beside", FT_OPTIONAL, &beside, where, err));
+    FT_TRY(ft__json_string(object, "lines", FT_OPTIONAL, &lines, where, err));
     FT_TRY(ft__json_number(object, "slowdown", FT_OPTIONAL, 1e-3, 1e3, &slowdown, where, err));
     const ft_host *from = base ? ft__host_find(base) : ft__host_usual();
     if (!from) return unknown(base, within(there, where, "base"), err);
@@ -196,7 +198,9 @@ ft_status ft__host_read(const json_t *object, const char *where, ft_host *out, f
     if (slowdown != 1) slow_down(out, slowdown);
     memset(out->name, 0, sizeof out->name);
     memset(out->beside, 0, sizeof out->beside);
+    memset(out->lines, 0, sizeof out->lines);
     if (beside) memcpy(out->beside, beside, ft__utf8_cut(beside, sizeof out->beside - 1));
+    if (lines) memcpy(out->lines, lines, ft__utf8_cut(lines, sizeof out->lines - 1));
     if (name)
         memcpy(out->name, name, ft__utf8_cut(name, sizeof out->name - 1));
     else

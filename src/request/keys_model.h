@@ -109,9 +109,9 @@
       "clip the norm of the gradients", "false; true: the norm of the gradients is clipped")                           \
     FLAG(HOST, "host", NAMED, 0, 0, NO_WORDS, DEPENDS, "host", 0, "NAME|FILE", STEPS | INFER | TRACE,                  \
       "the host that issues the kernels: a name of data/hosts or a file like those [typical]",                         \
-      "`h200_vm` on `h200_sxm`, else `typical`; a name of `data/hosts`, a file's path or its object: what operators, " \
-      "passes, wrappers and launches cost the host ([hosts](models/host.md#another-host)); the answer then has its "   \
-      "name, `\"host\"`")                                                                                              \
+      "`h200_vm` on `h200_sxm`, `desktop` beside a GeForce, else `typical`; a name of `data/hosts`, a file's path or " \
+      "its object: what operators, passes, wrappers and launches cost the host "                                       \
+      "([hosts](models/host.md#another-host)); the answer then has its name, `\"host\"`")                              \
     FLAG(HOST_US, "host_us_per_op", REAL, 0, 1e6, NO_WORDS, DEPENDS, "host-us-per-op", 0, "X", STEPS | INFER,          \
       "host cost of one eager operator", "host cost of one eager operator, in place of the modelled one")              \
     FLAG(IMAGE_LAYOUT, "layout", WORD, 0, 0, WORDS(image), 0, "layout", 0, NULL, TRAIN | INFER,                        \

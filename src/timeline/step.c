@@ -251,12 +251,15 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
 
 ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
 {
-    return (ft_issuer){.host = work->host ? work->host : ft__host_of_device(device),
+    const ft_host *host = work->host ? work->host : ft__host_of_device(device);
+    const bool adapters = work->task == FT_TRAIN && work->lora_rank > 0;
+    const bool unnamed = adapters && !work->stack && work->execution == FT_RUN_EAGER;
+    return (ft_issuer){.host = host,
                        .dispatch = dispatch_of(work),
                        .gradients = work->task == FT_TRAIN,
                        .us_per_op = work->host_us_per_op,
-                       .lowers = work->autocast || (work->task == FT_TRAIN && work->lora_rank > 0 &&
-                                                    ft__adapters_of(work).form == FT_ADAPTER_AUTOCAST),
+                       .lowers = work->autocast || (adapters && ft__adapters_of(work).form == FT_ADAPTER_AUTOCAST),
+                       .share = unnamed ? host->adapters.share : 0,
                        .lean_hooks = ft__stack(work)->lean_hooks,
                        .ahead = replays(work),
                        .low_product_calls = ft__stack(work)->low_product_calls};

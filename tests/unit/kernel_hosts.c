@@ -83,7 +83,7 @@ static void a_name_finds_a_host(void **state)
     assert_string_equal(err.where, "host");
     assert_non_null(strstr(err.message, "did you mean \"h200_vm\""));
     assert_int_equal(ft__host_open("laptop", &host, &err), FT_E_NAME);
-    assert_non_null(strstr(err.message, "known are h200_vm"));
+    assert_non_null(strstr(err.message, "known are desktop, h200_vm"));
     assert_int_equal(ft__host_open("no/such/file.json", &host, &err), FT_E_FILE);
 }
 
@@ -91,7 +91,7 @@ static void a_name_finds_a_host(void **state)
 static void a_gpu_has_the_host_that_it_was_measured_with(void **state)
 {
     (void)state;
-    ft_device h200 = {.name = "h200_sxm"}, other = {.name = "a100_sxm_80gb"};
+    ft_device h200 = {.name = "h200_sxm"}, other = {.name = "a100_sxm_80gb", .title = "NVIDIA A100 SXM4 80 GB"};
     const ft_host *vm = ft__host_find("h200_vm"), *typical = ft__host_find("typical");
     assert_ptr_equal(ft__host_of_device(&h200), vm);
     assert_ptr_equal(ft__host_of_device(&other), typical);
@@ -103,6 +103,45 @@ static void a_gpu_has_the_host_that_it_was_measured_with(void **state)
     }
     assert_true(typical->launches.gap_us == vm->launches.gap_us);
     assert_true(typical->interval.share > vm->interval.share);
+}
+
+/* Boards for desktops stand in desktops, under any name of their own; boards for workstations and servers do not. */
+static void a_line_of_products_has_its_host(void **state)
+{
+    (void)state;
+    const ft_host *desktop = ft__host_find("desktop"), *typical = ft__host_find("typical");
+    const char *const in_desktops[] = {"NVIDIA GeForce RTX 4090", "NVIDIA TITAN RTX", "AMD Radeon RX 7900 XTX"};
+    const char *const elsewhere[] = {"NVIDIA RTX A6000", "AMD Radeon PRO W7900", "NVIDIA L40S", ""};
+    for (size_t i = 0; i < sizeof in_desktops / sizeof *in_desktops; i++) {
+        ft_device device = {.name = "mine"};
+        snprintf(device.title, sizeof device.title, "%s", in_desktops[i]);
+        assert_ptr_equal(ft__host_of_device(&device), desktop);
+    }
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++) {
+        ft_device device = {.name = "mine"};
+        snprintf(device.title, sizeof device.title, "%s", elsewhere[i]);
+        assert_ptr_equal(ft__host_of_device(&device), typical);
+    }
+    assert_true(desktop->python.loop_us < typical->python.loop_us);
+    assert_true(desktop->checkpoints.again_us == desktop->checkpoints.reentrant_again_us);
+}
+
+/* Software that nobody named has fewer operators in the middle; an update has the same tensors by any. */
+static void a_share_of_the_operators(void **state)
+{
+    (void)state;
+    const ft_host *typical = ft__host_find("typical");
+    ft_issuer all = {.host = typical, .dispatch = FT_DISPATCH_EAGER, .gradients = true}, some = all;
+    some.share = typical->adapters.share;
+    assert_true(some.share < 1 && ft__host_find("h200_vm")->adapters.share == 1);
+    ft_node node = {.verb = FT_DO_POINTWISE, .phase = FT_FORWARD, .op = {.kind = FT_OP_ELEMENTWISE}};
+    assert_float_equal(ft__host_node_us(&some, &node) / ft__host_node_us(&all, &node), some.share, 1e-9);
+    assert_float_equal(ft__host_module_us(&some, 3) / ft__host_module_us(&all, 3), some.share, 1e-9);
+    node.phase = FT_UPDATE;
+    assert_true(ft__host_node_us(&some, &node) == ft__host_node_us(&all, &node));
+    all.us_per_op = some.us_per_op = 20;
+    node.phase = FT_FORWARD;
+    assert_true(ft__host_node_us(&some, &node) == ft__host_node_us(&all, &node));
 }
 
 static void what_a_file_leaves_out_is_its_base(void **state)
@@ -131,7 +170,7 @@ static void a_slower_host_is_slower_in_all_but_the_launch_queue(void **state)
         same += figure(&host, i) == figure(usual, i);
     }
     assert_true(host.python.module_us == 1); /* given, not the base's */
-    assert_int_equal(same, 6);               /* launches, views as dear as an operator, the interval */
+    assert_int_equal(same, 7);               /* launches, views as dear as an operator, the shares */
     assert_int_equal(doubled + same + 1, FIGURES);
 }
 
@@ -159,6 +198,8 @@ int main(void)
         cmocka_unit_test(a_shipped_file_reads_as_it_was_compiled),
         cmocka_unit_test(a_name_finds_a_host),
         cmocka_unit_test(a_gpu_has_the_host_that_it_was_measured_with),
+        cmocka_unit_test(a_line_of_products_has_its_host),
+        cmocka_unit_test(a_share_of_the_operators),
         cmocka_unit_test(what_a_file_leaves_out_is_its_base),
         cmocka_unit_test(a_slower_host_is_slower_in_all_but_the_launch_queue),
         cmocka_unit_test(bad_files_are_refused_with_file_and_key),
