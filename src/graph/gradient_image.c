@@ -1,9 +1,26 @@
 /* gradient_image.c: gradients of convolutions, batch norm and pooling. */
-#include "graph/batchnorm.h"
+#include <math.h>
+
+#include "graph/across.h"
 #include "graph/gradient_rules.h"
 #include "graph/resize.h"
 
 #define T(ref) (&t->b.g->tensors[ref])
+
+/* A bias gets what all places of its channel give: columns where channels lie last, else sums over the places of a
+ * picture and over pictures, between which the channels lie. */
+static void over_pictures(const ft_node *n, const ft_tensor *g, int64_t channels, ft_node *sum)
+{
+    int64_t each = (int64_t)(ft__tensor_numel(g) / (double)channels);
+    bool last = n->op.u.conv.nhwc;
+    sum->op = last ? ft__row_kernel("sum_cols", FT_PASS_FWD, each, channels, g->dtype)
+                   : ft__row_kernel("sum_rows", FT_PASS_FWD, channels, each, g->dtype);
+    if (last || n->op.u.conv.n <= 1) return;
+    ft_walking walk = ft__sum_apart((double)channels, (double)each);
+    sum->walk = walk.walk;
+    sum->trips = (float)walk.trips;
+    sum->blocks = (float)walk.blocks;
+}
 
 void ft__backward_conv(ft_tape *t, const ft_node *n, ft_ref g)
 {
@@ -35,7 +52,7 @@ void ft__backward_conv(ft_tape *t, const ft_node *n, ft_ref g)
         ft__node_in(&sum, g);
         ft_tensor shape = *T(g);
         ft_ref out = ft__result_like(t, &sum, n->in[2]);
-        sum.op = ft__row_kernel("sum_rows", FT_PASS_FWD, shape.rows, shape.cols, shape.dtype);
+        over_pictures(n, &shape, (int64_t)fmax(ft__tensor_numel(T(n->in[2])), 1), &sum);
         ft__emit(&t->b, &sum);
         ft__tape_give(t, n->in[2], out);
     }

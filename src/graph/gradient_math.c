@@ -344,6 +344,11 @@ void ft__backward_row(ft_tape *t, const ft_node *n, ft_ref g)
     back.op.pass = FT_PASS_BWD;
     back.core = n->core;
     back.traffic = n->traffic < 1 ? 0.83F : 1; /* writes the input's low format */
+    if (n->walk == FT_WALK_CHANNELS) {
+        back.walk = FT_WALK_CHANNELS_BACKWARD;
+        back.trips = n->trips;
+        back.blocks = n->blocks;
+    }
     ft_ref out = ft__result_like(t, &back, n->in[0]);
     ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);

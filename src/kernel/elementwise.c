@@ -84,10 +84,27 @@ static double scattered(const ft_op *op)
     return !two && !strcmp(op->name, "mul") ? FT_K_ELEMENTWISE_STRIDED_MUL : ft__k_elementwise_strided[two];
 }
 
+/* Whether it is a kernel of mixed formats, of scattered operands, or both. */
+static bool mixes(const ft_op *op) { return op->u.elementwise.pattern & FT_PATTERN_MIXED; }
+static bool scatters(const ft_op *op)
+{
+    return (op->u.elementwise.pattern & ~FT_PATTERN_MIXED) != FT_PATTERN_CONTIGUOUS;
+}
+
+/* What a kernel of longer programs, or of operands an element at a time, takes before it is under way, in ms. */
+static double start(const ft_op *op, double issue, double heavy)
+{
+    enum { NARROW, WIDE, MIXED, BOTH };
+    if (op->u.elementwise.pattern <= 0) return heavy * 1e-5 * (issue - FT_K_ELEMENTWISE_PLAIN);
+    int kind = mixes(op) ? scatters(op) ? BOTH : MIXED : ft_dtype_bytes(op->dtype) > 2 ? WIDE : NARROW;
+    return ft__k_elementwise_start[kind] * 1e-3;
+}
+
 /* Instructions per element. */
 static double instructions(const ft_op *op)
 {
-    if (op->u.elementwise.pattern > 0) return scattered(op);
+    if (op->u.elementwise.pattern > 0)
+        return scattered(op) * (!mixes(op) && ft_dtype_bytes(op->dtype) > 2 ? FT_K_ELEMENTWISE_WIDE : 1);
     if (op->u.elementwise.ops_per_element > 0) return FT_K_ELEMENTWISE_FUSED + op->u.elementwise.ops_per_element;
     if (!strncmp(op->name, "cast_", 5)) return op->dtype == FT_FP32 ? FT_K_ELEMENTWISE_PLAIN : FT_K_ELEMENTWISE_CAST;
     if (!strcmp(op->name, "dropout"))
@@ -156,7 +173,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                      (th[EC] * ft__lane_rate(device) * (by_element(op) || drawn(device, op) ? beside(device) : 1));
     out->compute_ms = compute;
     out->memory_ms = memory;
-    out->body_ms = ft__smooth_max(compute, memory, th[SMOOTH]) + th[HEAVY] * 1e-5 * (issue - FT_K_ELEMENTWISE_PLAIN) +
+    out->body_ms = ft__smooth_max(compute, memory, th[SMOOTH]) + start(op, issue, th[HEAVY]) +
                    (eager ? th[LEAD_US] * 1e-3 : 0);
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = out->waves = 0;

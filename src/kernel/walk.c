@@ -84,13 +84,19 @@ static const pace paces[FT_WALK_COUNT] = {
     [FT_WALK_GRADIENT_TURNED] = FT_K_WALK_PACE_GRADIENT_TURNED,
     [FT_WALK_WEIGHT_NORM] = FT_K_WALK_PACE_WEIGHT_NORM,
     [FT_WALK_WEIGHT_NORM_BACKWARD] = FT_K_WALK_PACE_WEIGHT_NORM_BACKWARD,
+    [FT_WALK_CHANNELS] = FT_K_WALK_PACE_CHANNELS,
+    [FT_WALK_CHANNELS_BACKWARD] = FT_K_WALK_PACE_CHANNELS_BACKWARD,
+    [FT_WALK_APART] = FT_K_WALK_PACE_APART,
+    [FT_WALK_APART_STAGED] = FT_K_WALK_PACE_APART_STAGED,
 };
 static const pace held_result = FT_K_WALK_PACE_HELD_RESULT, held_gradient = FT_K_WALK_PACE_HELD_GRADIENT,
-                  group_moments_held = FT_K_WALK_PACE_GROUP_MOMENTS_HELD;
+                  group_moments_held = FT_K_WALK_PACE_GROUP_MOMENTS_HELD, channels_far = FT_K_WALK_PACE_CHANNELS_FAR,
+                  channels_far_back = FT_K_WALK_PACE_CHANNELS_FAR_BACKWARD;
 
 /* cuDNN's half-precision kernels read a channel once where the block can keep it, one operand going forward and two
  * going back; else they walk over it twice. Sums of a group norm are of what the kernel before wrote, which the cache
- * may still have. A trip is 512 elements of two bytes. */
+ * may still have. A trip is 512 elements of two bytes. A softmax along channels goes over them again and again: 1,024
+ * threads find what the SM keeps. */
 static const pace *pace_of(const ft_device *device, ft_walk walk, double trips, double blocks)
 {
     double room = FT_K_WALK_HELD_SHARE * device->smem_kib_per_sm * 1024, operand = trips * 512 * 2;
@@ -98,6 +104,8 @@ static const pace *pace_of(const ft_device *device, ft_walk walk, double trips, 
     if (walk == FT_WALK_GROUP_MOMENTS && operand * blocks <= cache) return &group_moments_held;
     if (walk == FT_WALK_BOTH_HALF && operand <= room) return &held_result;
     if (walk == FT_WALK_GRADIENT_HALF && 2 * operand <= room) return &held_gradient;
+    if (walk == FT_WALK_CHANNELS && 2 * operand > room) return &channels_far;
+    if (walk == FT_WALK_CHANNELS_BACKWARD && 2 * operand > room) return &channels_far_back;
     return &paces[walk];
 }
 

@@ -41,6 +41,8 @@ ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref
 /* Rotary tables for q_len positions of `dim`: the handful of small kernels before the first layer. */
 void ft__part_rotary_tables(ft_maker *m, int64_t dim);
 /* Applies them to x: [batch * q_len, heads * head_dim] seen as heads; `strided`: x is a transposed view. */
+/* Heads as attention wants them, [batch, heads, tokens, dim], of a projection's result. */
+ft_ref ft__part_by_head(ft_maker *m, ft_ref x, int64_t heads, int64_t dim);
 ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim);
 
 /* Scaled dot products of q, k, v in the workload's way (eager, sdpa, flash); result [batch * q_len, heads * v_dim].

@@ -63,6 +63,14 @@ static ft_ref rotate_complex(ft_maker *m, ft_at at, ft_ref x)
     return ft__cast(b, at, ft__mul(b, at, ft__cast(b, at, x, FT_FP32), m->cos), low);
 }
 
+/* An axis of one changes nothing by being moved: heads of a single token lie in order, unless gaps of a fused
+ * projection lie between sequences; PyTorch, which asks is_contiguous, takes its vectorised kernels for them. */
+ft_ref ft__part_by_head(ft_maker *m, ft_ref x, int64_t heads, int64_t dim)
+{
+    bool moved = m->q_len > 1 || (ft__tensor_of(&m->b, x)->gaps && m->batch > 1);
+    return ft__view(&m->b, x, m->batch * m->q_len * heads, dim, moved);
+}
+
 ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t head_dim, int64_t rotary_dim)
 {
     ft_build *b = &m->b;
@@ -70,7 +78,8 @@ ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t h
     ft_dtype low = ft__tensor_of(b, x)->dtype;
     /* Most models turn transposed queries; gptj, codegen and llama4 turn them as they come and transpose afterwards. */
     bool complex = m->arch->rotary_complex;
-    x = ft__view(b, x, rows, head_dim, !complex && !(m->arch->rotary_interleaved && m->arch->scores_fp32));
+    bool as_it_comes = complex || (m->arch->rotary_interleaved && m->arch->scores_fp32);
+    x = as_it_comes ? ft__view(b, x, rows, head_dim, false) : ft__part_by_head(m, x, heads, head_dim);
     if (m->stack->fused_rotary || m->engine) return ft__pointwise2(b, at, "mul", x, m->cos);
     if (complex) return rotate_complex(m, at, x);
     if (m->arch->sinks && !m->arch->sink_scales) return rotate_split(m, at, x, head_dim);

@@ -28,9 +28,10 @@ ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int6
         ft__copy(b, FT_AT(ATTN_CACHE), rolled, rows, dim);
         return ft__view(b, cache, rows, dim, false);
     }
-    /* One token's rows are contiguous whatever the order of axes, unless they are a slice of fused projections. */
+    /* One token's rows are contiguous whatever the order of axes, unless they are a slice of fused projections of
+     * several sequences. */
     const ft_tensor *t = ft__tensor_of(b, fresh);
-    if (m->q_len == 1 && !t->gaps) fresh = ft__view(b, fresh, m->batch * rows_per_token, dim, false);
+    if (m->q_len == 1 && (!t->gaps || m->batch == 1)) fresh = ft__view(b, fresh, m->batch * rows_per_token, dim, false);
     if (!decode)
         cache = ft__slice(b, fresh, 1, 1); /* nothing so far */
     else if (full)
@@ -253,7 +254,7 @@ static void place(ft_maker *m, bool rotated, projected *p)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t dim = a->head_dim, tokens = m->batch * m->q_len;
+    int64_t dim = a->head_dim;
     if (rotated) {
         if (a->rotary_repeats && !m->stack->fused_rotary &&
             !m->engine) /* cosines and sines, for queries and keys alike */
@@ -262,15 +263,15 @@ static void place(ft_maker *m, bool rotated, projected *p)
         p->q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->q, a->heads, dim, a->rotary_dim);
         if (p->own_keys) p->k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->k, a->kv_heads, dim, a->rotary_dim);
     } else {
-        p->q = ft__view(b, p->q, tokens * a->heads, dim, true);
-        p->k = ft__view(b, p->k, tokens * a->kv_heads, dim, true);
+        p->q = ft__part_by_head(m, p->q, a->heads, dim);
+        p->k = ft__part_by_head(m, p->k, a->kv_heads, dim);
     }
     if (a->temperature && !rotated) p->q = tempered(m, p->q);
     if (a->qk_norm_late && (rotated || a->qk_norm != FT_QK_NORM_BARE)) {
         p->q = qk_norm(m, p->q, a->heads);
         p->k = qk_norm(m, p->k, a->kv_heads);
     }
-    p->v = ft__view(b, p->v, tokens * a->kv_heads, value_dim(a), true);
+    p->v = ft__part_by_head(m, p->v, a->kv_heads, value_dim(a));
     if (a->value_norm && p->own_keys) p->v = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), p->v);
 }
 

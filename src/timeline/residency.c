@@ -9,6 +9,7 @@
 #include "timeline/residency.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernel/traffic.h"
 #include "timeline/residency_constants.h"
@@ -44,7 +45,9 @@ static void visit(walk *w, const ft_node *n, ft_found *f)
     for (int i = 0; i < n->in_count; i++) {
         if (n->in[i] < 0) continue;
         double bytes = read_of(g, n, n->in[i], wrote), since = w->clock - w->last[g->tensors[n->in[i]].storage];
-        f->hit += bytes * ft__resident(since + bytes + 0.5 * (read - bytes + wrote), w->room);
+        double there = ft__resident(since + bytes + 0.5 * (read - bytes + wrote), w->room);
+        f->hit += bytes * there;
+        f->least = fmin(f->least, there);
     }
     double missed = read - f->hit;
     f->read = read;
@@ -83,7 +86,7 @@ void ft__residency_walk(const ft_graph *g, const ft_device *device, double *last
         if (block->carry_in >= 0 && block->carry_in < g->tensor_count)
             last[g->tensors[block->carry_in].storage] = w.clock;
         for (int32_t i = block->first; i < block->first + block->count; i++) {
-            found[i] = (ft_found){0};
+            found[i] = (ft_found){.least = 1};
             if (ft__node_runs(&g->nodes[i])) visit(&w, &g->nodes[i], &found[i]);
         }
         w.clock += (w.clock - began) * (double)(block->repeat - 1);
@@ -97,9 +100,29 @@ double ft__residency_timed(const ft_device *device, double bytes, bool in_models
     return in_models ? fmax(found, FT_K_RESIDENCY_SCATTERED_FOUND) : found;
 }
 
-double ft__residency_ms(const ft_device *device, const ft_found *found, double timed)
+double ft__residency_chain(const ft_found *found, const char *op, double timed)
+{
+    if (!(found->read > 0)) return 1;
+    for (int i = 0; i < FT_K_RESIDENCY_CHAIN_COUNT; i++)
+        if (!strcmp(ft__k_residency_chain[i].name, op))
+            return (1 - ft__k_residency_chain[i].saved * FT_K_RESIDENCY_REACH * found->hit / found->read) /
+                   (1 - ft__k_residency_chain[i].saved * timed);
+    return 0;
+}
+
+double ft__residency_ms(const ft_device *device, const ft_found *found, double timed, double wait_ms)
 {
     if (!(found->read > 0)) return 0;
-    double ms = FT_K_RESIDENCY_SAVED_MS + FT_K_RESIDENCY_SAVED_SHARE * found->read / (device->memory_gbps * 1e6);
-    return (timed - found->hit / found->read) * ms;
+    double bytes_ms = FT_K_RESIDENCY_SAVED_SHARE * found->read / (device->memory_gbps * 1e6);
+    return (timed - FT_K_RESIDENCY_REACH * found->least) * wait_ms +
+           (timed - FT_K_RESIDENCY_REACH * found->hit / found->read) * bytes_ms;
+}
+
+double ft__residency_wait_ms(bool scattered, bool mixed, double bytes)
+{
+    enum { NARROW, WIDE, MIXED };
+    return scattered ? ft__k_residency_scattered_ms[mixed       ? MIXED
+                                                    : bytes > 2 ? WIDE
+                                                                : NARROW]
+                     : FT_K_RESIDENCY_SAVED_MS;
 }

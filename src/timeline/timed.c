@@ -81,11 +81,22 @@ static void apply_residency(const ft_device *device, const ft_node *n, const ft_
         found.hit *= f->bytes / found.read;
         found.read = f->bytes;
     }
-    double more = ft__residency_ms(device, &found, timed), held = fmin(f->bytes * per_byte / body, 1);
-    if (op->kind == FT_OP_ROW) more *= held;
+    bool mixed = scattered && op->u.elementwise.pattern & FT_PATTERN_MIXED;
+    double wait_ms = ft__residency_wait_ms(scattered, mixed, ft_dtype_bytes(op->dtype));
+    double more = ft__residency_ms(device, &found, timed, wait_ms), held = fmin(f->bytes * per_byte / body, 1),
+           chain = op->kind == FT_OP_ROW && op->pass == FT_PASS_FWD ? ft__residency_chain(&found, op->name, timed) : 0;
+    if (op->kind == FT_OP_ROW) more = chain > 0 ? body * (chain - 1) : more * held;
     if (scattered && more > 0) more *= 1 - held;
     double ms = fmax(f->ms + more + fmin(found.back, f->bytes) * per_byte, f->launch_ms);
     ft__forecast_scale(f, ms / f->ms);
+}
+
+/* A launch of a graph, by which tables were taken, is longer than its kernel; in a step the pauses between kernels are
+ * counted by themselves. Of the same kernels, which are the shortest. */
+static void apply_node(const ft_node *n, const ft_op *op, ft_forecast *f)
+{
+    double ms = f->ms - FT_K_IN_MODEL_NODE_MS;
+    if (moves_bytes(n, op) && ms > 0.5 * f->ms) ft__forecast_scale(f, ms / f->ms);
 }
 
 /* The operator as a framework runs it inside a model. What was cast before is cast: but where operands are read along
@@ -139,6 +150,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     apply_streams(t->device, &op, &k->forecast);
     if (effort > 0 && effort != 1) ft__forecast_scale(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
     apply_residency(t->device, n, &op, t->found[i], &k->forecast);
+    apply_node(n, &op, &k->forecast);
     cost->gpu = k->forecast.ms;
     return FT_OK;
 }

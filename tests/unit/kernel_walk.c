@@ -132,6 +132,12 @@ static void measured_walks_of_operators(void **state)
         {FT_WALK_WEIGHT_NORM, 576, 8, 193.9},
         {FT_WALK_WEIGHT_NORM, 1024, 8, 439.7},
         {FT_WALK_WEIGHT_NORM_BACKWARD, 1024, 8, 800.7},
+        {FT_WALK_CHANNELS, 32, 62.5, 14.5},
+        {FT_WALK_CHANNELS, 19, 48, 6.2},
+        {FT_WALK_CHANNELS, 512, 32, 290},
+        {FT_WALK_APART, 200.9, 96, 27.8},
+        {FT_WALK_APART, 153.1, 512, 69.4},
+        {FT_WALK_APART, 62.5, 8, 8.9},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double us = 1e3 * ft__walk_ms(&device, rows[i].walk, rows[i].trips, rows[i].blocks);

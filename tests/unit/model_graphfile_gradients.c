@@ -175,6 +175,23 @@ static void norms_of_weights(void **state)
     assert_true(!walking(g, FT_FORWARD, FT_WALK_WEIGHT_NORM) && help_count(g, FT_BACKWARD, "weight_norm") == 1);
 }
 
+/* A softmax along an axis in the middle goes along it thread by thread, forward and back; along the last it does not.
+ * Sums over axes with another between them compute the place of every value. */
+static void across_axes(void **state)
+{
+    (void)state;
+    ft_graph *g = BACK("{'op':'softmax','in':'t','axis':1,'out':'y'}");
+    const ft_node *there = walking(g, FT_FORWARD, FT_WALK_CHANNELS),
+                  *back = walking(g, FT_BACKWARD, FT_WALK_CHANNELS_BACKWARD);
+    assert_true(there && back && there->trips > 1 && there->trips == back->trips && there->blocks == back->blocks);
+    g = BACK("{'op':'softmax','in':'t','axis':2,'out':'y'}");
+    assert_true(!walking(g, FT_FORWARD, FT_WALK_CHANNELS) && !walking(g, FT_BACKWARD, FT_WALK_CHANNELS_BACKWARD));
+    g = BACK("{'op':'sum','in':'t','axes':[0,2],'out':'y'}");
+    assert_true(walking(g, FT_FORWARD, FT_WALK_APART) || walking(g, FT_FORWARD, FT_WALK_APART_STAGED));
+    g = BACK("{'op':'sum','in':'t','axes':[1,2],'out':'y'}");
+    assert_true(!walking(g, FT_FORWARD, FT_WALK_APART) && !walking(g, FT_FORWARD, FT_WALK_APART_STAGED));
+}
+
 static void pictures(void **state)
 {
     (void)state;
@@ -315,6 +332,7 @@ int main(void)
         cmocka_unit_test(indices),
         cmocka_unit_test(windows_of_a_sequence),
         cmocka_unit_test(norms_of_weights),
+        cmocka_unit_test(across_axes),
         cmocka_unit_test(pictures),
         cmocka_unit_test(elements),
         cmocka_unit_test(losses),

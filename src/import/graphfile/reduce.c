@@ -5,6 +5,7 @@
  * columns. */
 #include <string.h>
 
+#include "graph/across.h"
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
 
@@ -20,7 +21,7 @@ static const struct {
 };
 
 /* How a kernel that walks over `set` of x's axes sees it. */
-static void walk_of(const ft_named *x, unsigned set, ft_reduction *how)
+static ft_walking walk_of(const ft_named *x, unsigned set, ft_reduction *how)
 {
     double reduced = 1, all = ft__graphfile_elements(x);
     int lowest = x->dims, highest = -1;
@@ -35,7 +36,8 @@ static void walk_of(const ft_named *x, unsigned set, ft_reduction *how)
     }
     bool inside = true; /* the innermost axis that is more than one is reduced */
     for (int i = x->dims - 1; i > highest; i--) inside &= x->dim[i] == 1;
-    bool turned = !x->unordered && inside && highest >= 0 && x->stride[highest] != 1;
+    bool turned = !x->unordered && inside && highest >= 0 && x->stride[highest] != 1, apart = false;
+    for (int i = lowest; i < highest; i++) apart |= !(set & 1u << (unsigned)i) && x->dim[i] > 1;
     if ((whole & ~set) == 0) {
         how->kernel = "mean_all";
         how->kernel_rows = ft__graphfile_rows(x->dims, x->dim);
@@ -44,11 +46,22 @@ static void walk_of(const ft_named *x, unsigned set, ft_reduction *how)
         how->kernel = "sum_rows";
         how->kernel_rows = (int64_t)(all / reduced);
         how->kernel_cols = (int64_t)reduced;
+        if (apart) return ft__sum_apart(all / reduced, reduced);
     } else {
         how->kernel = "sum_cols";
         how->kernel_rows = (int64_t)reduced;
         how->kernel_cols = (int64_t)(all / reduced);
     }
+    return (ft_walking){FT_WALK_NONE, 0, 0};
+}
+
+static void walks(ft_build *b, ft_walking walk)
+{
+    if (b->status != FT_OK || walk.walk == FT_WALK_NONE) return;
+    ft_node *n = &b->g->nodes[b->g->node_count - 1];
+    n->walk = walk.walk;
+    n->trips = (float)walk.trips;
+    n->blocks = (float)walk.blocks;
 }
 
 void ft__read_reduced(ft_graph_reader *r, ft_at at)
@@ -71,9 +84,10 @@ void ft__read_reduced(ft_graph_reader *r, ft_at at)
     if (dims == 0) dim[dims++] = 1;
     out = ft__graphfile_fresh(FT_NONE, dims, dim);
     ft_reduction how = {.what = reductions[which].what, .rows = ft__graphfile_rows(dims, dim), .cols = dim[dims - 1]};
-    walk_of(&x, set, &how);
+    ft_walking walk = walk_of(&x, set, &how);
     if (reductions[which].values == FT_INTEGERS && !strcmp(how.kernel, "sum_rows")) how.kernel = "argmax";
     out.ref = ft__reduce_over(b, at, x.ref, &how);
+    walks(b, walk);
     if (ft__graphfile_failed(r)) return;
     out.values = x.values != FT_FLOATS && reductions[which].values == FT_FLOATS ? x.values : reductions[which].values;
     const ft_tensor *t = ft__tensor_of(b, x.ref);
@@ -86,6 +100,14 @@ void ft__read_reduced(ft_graph_reader *r, ft_at at)
         n->rule = "sum:x sub:x1 div:gy mul:32";
     }
     ft__graphfile_give(r, 0, &out);
+}
+
+static ft_walking softmax_walk(const ft_named *x, int axis)
+{
+    double outer = 1, inner = 1;
+    for (int i = 0; i < axis; i++) outer *= (double)x->dim[i];
+    for (int i = axis + 1; i < x->dims; i++) inner *= (double)x->dim[i];
+    return ft__softmax_across(outer, (double)x->dim[axis], inner);
 }
 
 /* softmax, log_softmax, cumsum. Along another axis than memory's innermost the kernel reads across. */
@@ -105,7 +127,10 @@ void ft__read_row(ft_graph_reader *r, ft_at at)
         ft_op *row = &b->g->nodes[b->g->node_count - 1].op;
         row->u.row.cols = x.dim[axis];
         row->u.row.rows = (int64_t)(ft__graphfile_elements(&x) / (double)x.dim[axis]);
-        if (!strcmp(op, "cumsum")) ft__walks_steps(b, x.dim[axis], row->u.row.rows);
+        if (!strcmp(op, "cumsum"))
+            ft__walks_steps(b, x.dim[axis], row->u.row.rows);
+        else
+            walks(b, softmax_walk(&x, axis));
     }
     ft__graphfile_result(r, y, x.dims, x.dim);
 }
