@@ -276,14 +276,16 @@ typedef struct ft_op {
         } row;
         struct {
             int64_t n, c, h, w, k, r, s, stride, pad, groups;
-            bool nhwc, dilated;
+            bool nhwc;
+            unsigned char dilated;
             signed char space, depth;
             int parts;
         } conv;
         /* parts: bits of ft_conv_part where other products run than the pass says: one gradient alone, or a
              * transposed convolution, which is the gradient of the input of one that goes the other way; else 0.
-             * Of one that stands for another: dilated; space, its axes where they are not two; depth, how often each
-             * picture of a clip is read, 0 and 1: once */
+             * Of one that stands for another: dilated, how far its taps lie apart (255: further), 0 and 1: beside each
+             * other; space, its axes where they are not two; depth, how often each picture of a clip is read, 0 and 1:
+             * once */
         struct {
             int64_t tokens, hidden, inter, topk, experts;
             double skew;

@@ -6,8 +6,8 @@
                                                          the same of the kinds named; the other trees are that file's
 
 cuDNN 9 takes a description of a device (data/choices/h200.json has ours) and answers engine and knobs for a shape from
-that alone, in a fifth of a millisecond. In bf16 and tf32 COUNT convolutions each are drawn and asked so, and those of the
-profiled layers, but for plain products, which cuBLAS takes. fp32 may go to Fourier transforms, which are answered on a GPU
+that alone, in a fifth of a millisecond. In bf16 and tf32 COUNT convolutions each and more are drawn and asked so, and those of
+the profiled layers, but for plain products, which cuBLAS takes: dilated and transposed ones, of one dimension and of three too. fp32 may go to Fourier transforms, which are answered on a GPU
 alone, and groups to kernels that differ there: those answers are read from data/choices/asked.csv.gz. A decision tree for
 each format and product learns the first choice's engine and tile; in bf16 its cluster, workspace, depth of a step and
 split of a sum too. A tenth of the shapes is not fitted; the share of it that is told right is printed, of engine and tile
@@ -35,18 +35,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from choice_shapes import drawn, layers, odd, products_of
 from heuristic import CLUSTER, DEEP, ROOM, SPLITS, Heuristic, Shape, outer, tile_of
-from layers import GROUP_WIDTHS, GROUPS, SIDES, WIDTHS
 from sklearn.tree import DecisionTreeClassifier
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 TABLES, ASKED = DATA / "measurements/h200", DATA / "choices/asked.csv.gz"
 SMS = 132
-CUTS, FEATURES, LEAF, MAGIC = 250, 28, 255, 0x33435446
+CUTS, FEATURES, LEAF, MAGIC = 250, 32, 255, 0x33435446
 LEAVES = {"bf16": 10000, "tf32": 4000, "fp32": 3000, "groups": 2000}  # in the order of conv_choice.c
-MORE = {"bf16": 240000}  # drawn beside COUNT
+MORE = {"bf16": 1600000, "tf32": 640000}  # drawn beside COUNT
+LAYERS = {"bf16": 300000, "tf32": 100000}  # and of the kinds in RARE
+HOLES = 4  # what a shape counts that may be one
+ODD = {"bf16": 150000, "tf32": 60000}  # and by `odd`
 KINDS = ["sm90", "cutlass", "sm80", "gemm", "legacy"]  # what `main` of a profiled layer begins with; others behind
-POWERS = [16, 32, 64, 128, 256, 512, 1024, 2048]
 
 Way = tuple[int, int]  # engine, and the knob that says its tile
 Answer = tuple[int, ...]  # a way, and how it is run: HOW of them
@@ -61,12 +63,21 @@ def kind_of(s: Shape) -> str:
 
 def plain(s: Shape) -> bool:
     """A product, which cuBLAS takes unless it is fp32: what it answers says little of its time."""
-    return s.taps == (1, 1) and s.stride == (1, 1) and kind_of(s) in ("bf16", "tf32")
+    return set(s.taps) == {1} and set(s.stride) == {1} and kind_of(s) in ("bf16", "tf32")
+
+
+def may_be_a_hole(s: Shape) -> bool:
+    """Gradients of large filters in 16 bits have no answer in places: a wrong one there is wrong by a factor of ten."""
+    return kind_of(s) == "bf16" and s.product > 0 and s.taps[-1] * s.taps[-2] > 25
 
 
 def on_a_gpu(s: Shape) -> bool:
     """Fourier transforms and groups are answered on a GPU alone."""
     return kind_of(s) in ("fp32", "groups")
+
+
+def asked_of_a_gpu(s: Shape) -> bool:
+    return on_a_gpu(s) and len(s.sides) == 2 and not s.dilation and not s.transposed and not row_of_pixels(s)
 
 
 def how(s: Shape, knobs: dict[int, int]) -> Answer:
@@ -79,55 +90,15 @@ def how(s: Shape, knobs: dict[int, int]) -> Answer:
     return (1 + knobs.get(DEEP, -1), 1 + knobs.get(ROOM, -1), knobs[CLUSTER[0]], knobs[CLUSTER[1]], 0)
 
 
-def drawn(rng: random.Random, dtype: str) -> Shape | None:
-    """By powers of two, as networks have them, or anywhere; None where nobody would run it."""
-    kind = rng.random()
-    if kind < 0.4:
-        c, k, side = rng.choice(POWERS), rng.choice(POWERS), rng.choice([7, 14, 28, 56, 112, 224])
-        one = rng.choice([1, 1, 3, 3, 5, 7])
-        taps = (one, one)
-    elif kind < 0.9:
-        c, side = rng.choice(WIDTHS), rng.choice(SIDES)
-        wanted = c * rng.choice([0.17, 0.25, 0.25, 0.5, 0.5, 1, 1, 1, 2, 2, 4, 6])
-        k = min(WIDTHS, key=lambda width: abs(width - wanted))
-        taps = rng.choice([(3, 3)] * 6 + [(1, 1)] * 4 + [(5, 5), (7, 7), (1, 7), (7, 1), (2, 2)])
-    else:
-        c, k, side = 8 * int(2 ** rng.uniform(1, 8)), 8 * int(2 ** rng.uniform(1, 8)), int(2 ** rng.uniform(2.5, 8.5))
-        one = rng.choice([3, 3, 3, 1, 1, 1, 5, 7])
-        taps = (one, one)
-    batch = rng.choice([1, 2, 4, 8, 16, 32, 64, 128, 256])
-    stride = 2 if taps == (2, 2) else rng.choice([1, 1, 1, 2])
-    pad = (0, 0) if taps == (2, 2) or rng.random() < 0.1 else (taps[0] // 2, taps[1] // 2)
-    product, nhwc, groups = rng.randrange(3), rng.random() < 0.75, 1
-    if dtype == "groups":
-        groups = rng.choice(GROUPS)
-        c = k = rng.choice(GROUP_WIDTHS) * groups
-    pixels = batch * side * side
-    flop = 2.0 * pixels * c * k / groups * taps[0] * taps[1] / stride / stride
-    if pixels * max(c, k / stride / stride) > 2e8 or flop > 3e12 or c * side < 300 or side + 2 * pad[0] < max(taps):
-        return None
-    real = "bf16" if dtype == "groups" else dtype
-    return Shape(product, nhwc, batch, c, k, (side, side), taps, (stride, stride), pad, real, groups)
-
-
 def profiled() -> Iterator[tuple[Shape, str]]:
     """Layers of the tables, and the kernel that each took; "" where it has two products."""
-    for table in ("layers.csv.gz", "layers_half.csv.gz"):
+    for table in ("layers.csv.gz", "layers_half.csv.gz", "layers_points.csv.gz", "layers_wide.csv.gz"):
         with gzip.open(TABLES / table, "rt") as file:
             for row in csv.DictReader(file):
-                columns = ("size", "filter", "stride", "pad")
-                sides, taps, stride, pad = (tuple(map(int, row[column].split("x"))) for column in columns)
-                dtype, groups = row["dtype"], int(row["groups"])
-                if row["kind"] not in ("dense", "grouped") or dtype == "fp16" or row["dilation"] != "1":
-                    continue
-                if groups > 1 and dtype != "bf16" or len(sides) != 2:
-                    continue
-                products = {"fwd": [0], "input": [1], "filter": [2], "bwd": [1, 2]}[row["pass"]]
-                stride, pad = stride * (2 // len(stride)), pad * (2 // len(pad))
-                for product in products:
-                    n, c, k = int(row["n"]), int(row["c"]), int(row["k"])
-                    shape = Shape(product, row["layout"] == "nhwc", n, c, k, sides, taps, stride, pad, dtype, groups)
-                    yield shape, row["main"] if len(products) == 1 else ""
+                groups, asked = int(row["groups"]), products_of(row)
+                grouped = row["kind"] == "grouped" and row["dtype"] == "bf16"
+                if row["dtype"] != "fp16" and (groups == 1 or grouped):
+                    yield from ((shape, row["main"] if len(asked) == 1 else "") for shape in asked)
 
 
 COLUMNS = ["dtype", "product", "nhwc", "n", "c", "k", "groups", "h", "w", "r", "s", "stride", "pad_h", "pad_w", "engine", "tile"]
@@ -156,7 +127,7 @@ def ask_there(seconds: float, seed: int, path: str) -> None:
         for s in itertools.chain(known, more):
             if time.monotonic() > until:
                 break
-            answer = asked.first(s) if s and on_a_gpu(s) else None
+            answer = asked.first(s) if s and asked_of_a_gpu(s) else None
             if s and answer:
                 sizes = [s.n, s.c, s.k, s.groups, *s.sides, *s.taps, s.stride[0], *s.pad]
                 table.writerow([s.dtype, s.product, int(s.nhwc), *sizes, *answer])
@@ -166,13 +137,30 @@ def twos(x: int) -> int:
     return next((t for t in range(8) if x >> t & 1), 8)
 
 
+def row_of_pixels(s: Shape) -> bool:
+    return s.sides[0] == s.taps[0] == 1 and len(s.sides) == 2
+
+
+def stand_in(s: Shape) -> tuple[int, int, int, int, int, int]:
+    """Pictures, channels, a picture's sides, border and depth, as src/graph/convolution.c has them: borders are part of the
+    picture, and depth of pictures and channels, unless it is a plain convolution of two dimensions."""
+    out, stride = outer(s), s.stride[-1]
+    regular = len(s.sides) == 2 and s.stride[0] == s.stride[1] and s.pad[0] == s.pad[1]
+    if regular and not s.dilation and not s.transposed and not row_of_pixels(s):
+        return s.n, s.c, s.sides[0], s.sides[1], s.pad[0], 1
+    h, w = ((o - 1) * stride + taps for o, taps in zip(out[-2:], s.taps[-2:], strict=True))
+    if len(s.sides) == 2:
+        return s.n, s.c, h, w, 0, 1
+    return s.n * out[0], s.c * s.taps[0], h, w, 0, max(1, s.taps[0] // s.stride[0])
+
+
 def features(s: Shape) -> list[float]:
-    """As src/kernel/conv_choice.c has them; unequal borders are part of the picture there (src/graph/convolution.c)."""
-    oh, ow = outer(s)
-    (r, taps_w), taps, stride = s.taps, s.taps[0] * s.taps[1], s.stride[0]
-    h, w = s.sides if s.pad[0] == s.pad[1] else ((oh - 1) * stride + r, (ow - 1) * stride + taps_w)
-    pixels, c, f = s.n * oh * ow, s.c // s.groups, s.k // s.groups
-    m, n, k = ((pixels, f, c * taps), (s.n * h * w, c, f * taps), (f, c * taps, pixels))[s.product]
+    """As src/kernel/conv_choice.c has them."""
+    oh, ow = outer(s)[-2:]
+    (r, taps_w), taps, stride = s.taps[-2:], s.taps[-2] * s.taps[-1], s.stride[-1]
+    pictures, channels, h, w, pad, depth = stand_in(s)
+    pixels, c, f = pictures * oh * ow, channels // s.groups, s.k // s.groups
+    m, n, k = ((pixels, f, c * taps), (pictures * h * w, c, f * taps), (f, c * taps, pixels))[s.product]
 
     def blocks(tile_m: int, tile_n: int) -> int:
         return -(-m // tile_m) * -(-n // tile_n)
@@ -180,10 +168,11 @@ def features(s: Shape) -> list[float]:
     def fill(count: int) -> float:
         return count / SMS / -(-count // SMS)
 
-    large, small, pad = blocks(128, 128), blocks(64, 64), s.pad[0] if s.pad[0] == s.pad[1] else 0
-    sizes = [s.nhwc, s.n, s.c, s.k, h, w, oh * ow, taps, r, taps_w, stride, m, n, k, float(m) * n * k, s.c / s.k, m / n]
+    large, small = blocks(128, 128), blocks(64, 64)
+    sizes = [s.nhwc, pictures, channels, s.k, h, w, oh * ow, taps, r, taps_w, stride, m, n, k, float(m) * n * k]
     tiles = [large, blocks(256, 128), small, fill(large), fill(small)]
-    return [*sizes, twos(c), twos(f), *tiles, s.groups, pad, oh, float(m) * n]
+    kind = [min(255, max(s.dilation, default=0)), 1 if row_of_pixels(s) else len(s.sides), depth, n / (-(-n // 256) * 256)]
+    return [*sizes, channels / s.k, m / n, twos(c), twos(f), *tiles, s.groups, pad, oh, float(m) * n, *kind]
 
 
 def cuts_of(column: np.ndarray) -> np.ndarray:
@@ -238,7 +227,9 @@ def grow(leaves: int, shapes: list[Shape], answers: list[Answer], kernels: Kerne
     place = np.stack([np.searchsorted(cuts[i], table[:, i]) for i in range(FEATURES)], 1).astype(np.float32)
     said = np.array([names.index(answer) for answer in answers])
     fitted = np.array([zlib.crc32(repr(s).encode()) % 10 > 0 for s in shapes])
-    tree = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0).fit(place[fitted], said[fitted])
+    counts_as = np.array([HOLES if may_be_a_hole(s) else 1 for s in shapes])
+    grower = DecisionTreeClassifier(max_leaf_nodes=leaves, random_state=0)
+    tree = grower.fit(place[fitted], said[fitted], sample_weight=counts_as[fitted])
     told = tree.predict(place[~fitted])
     ways = np.array([sorted({name[:2] for name in names}).index(name[:2]) for name in names])
     right, way = (100 * np.mean(one == other) for one, other in ((told, said[~fitted]), (ways[told], ways[said[~fitted]])))
@@ -252,22 +243,28 @@ def grow(leaves: int, shapes: list[Shape], answers: list[Answer], kernels: Kerne
 def kept(path: str, without: set[str]) -> dict[tuple[str, int], Tree]:
     """The trees of a file, but for some kinds."""
     data, found = Path(path).read_bytes(), {}
+    features = struct.unpack_from("<I", data, 4)[0]  # of fewer, the others have no cuts
     for at, (kind, product) in enumerate(itertools.product(LEAVES, range(3))):
         first, cuts, classes, nodes = struct.unpack_from("<IIII", data, 8 + 16 * at)
         if kind not in without:
-            found[kind, product] = cuts, classes, nodes, data[first : first + FEATURES + 4 * (cuts + 2 * classes + nodes)]
+            end = first + features + 4 * (cuts + 2 * classes + nodes)
+            tree = data[first : first + features] + bytes(FEATURES - features) + data[first + features : end]
+            found[kind, product] = cuts, classes, nodes, tree
     return found
 
 
 def grow_all(device: bytes, count: int, old: dict[tuple[str, int], Tree]) -> bytes:
-    asked, there, rng, other = Heuristic(device), asked_there(), random.Random(1), random.Random(2)
+    asked, there, rng = Heuristic(device), asked_there(), random.Random(1)
+    other = {dtype: random.Random(2) for dtype in MORE}
     shapes: dict[tuple[str, int], dict[Shape, Answer]] = {(kind, p): {} for kind in LEAVES for p in range(3)}
     kernels: dict[tuple[str, int], Kernels] = {at: collections.defaultdict(collections.Counter) for at in shapes}
     for shape, answer in there.items():
         shapes[kind_of(shape), shape.product][shape] = answer
-    draws = ((shape, "") for dtype in ("bf16", "tf32") for shape in (drawn(rng, dtype) for _ in range(count)))
-    more = ((shape, "") for dtype, extra in MORE.items() for shape in (drawn(other, dtype) for _ in range(extra)))
-    for shape, kernel in itertools.chain(profiled(), draws, more):
+    draws = ((shape, "") for dtype in MORE for shape in (drawn(rng, dtype) for _ in range(count)))
+    more = ((shape, "") for dtype, extra in MORE.items() for shape in (drawn(other[dtype], dtype) for _ in range(extra)))
+    rare = ((shape, "") for dtype, extra in LAYERS.items() for shape in layers(random.Random(3), dtype, extra))
+    odds = ((shape, "") for dtype, extra in ODD.items() for shape in map(odd, [random.Random(4)] * extra, [dtype] * extra))
+    for shape, kernel in itertools.chain(profiled(), draws, more, rare, odds):
         if not shape or plain(shape) or on_a_gpu(shape) and shape not in there:
             continue
         at = kind_of(shape), shape.product

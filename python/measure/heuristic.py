@@ -29,11 +29,17 @@ class Shape(NamedTuple):
     pad: tuple[int, ...]
     dtype: str = "bf16"
     groups: int = 1
+    dilation: tuple[int, ...] = ()  # of each axis; none: 1
+    transposed: bool = False  # what goes the other way was asked for
+
+
+def dilations(s: Shape) -> tuple[int, ...]:
+    return s.dilation or (1,) * len(s.sides)
 
 
 def outer(s: Shape) -> tuple[int, ...]:
-    dims = zip(s.sides, s.taps, s.stride, s.pad, strict=True)
-    return tuple((side + 2 * pad - taps) // stride + 1 for side, taps, stride, pad in dims)
+    dims = zip(s.sides, s.taps, s.stride, s.pad, dilations(s), strict=True)
+    return tuple((side + 2 * pad - apart * (taps - 1) - 1) // stride + 1 for side, taps, stride, pad, apart in dims)
 
 
 def strides(sizes: tuple[int, ...], last: bool) -> list[int]:
@@ -105,7 +111,7 @@ class Heuristic:
         self.whole(conv, 106, [len(s.sides)])
         self.set(conv, 100, DATA_TYPE, ctypes.c_int(FP32))
         self.set(conv, 101, MODE, ctypes.c_int(CROSS_CORRELATION))
-        for attribute, values in ((105, s.pad), (104, s.pad), (102, [1] * len(s.pad)), (103, s.stride)):
+        for attribute, values in ((105, s.pad), (104, s.pad), (102, dilations(s)), (103, s.stride)):
             self.whole(conv, attribute, values)
         self.finish(conv)
         x = self.tensor("x", (s.n, s.c, *s.sides), s)

@@ -44,8 +44,8 @@ def drawn(rng: random.Random) -> tuple[int, int]:
             return width, side
 
 
-def draw_layer(rng: random.Random) -> Case | None:
-    kind = pick(rng, KINDS)
+def draw_layer(rng: random.Random, kinds: dict[str, float] = KINDS) -> Case | None:
+    kind = pick(rng, kinds)
     width, side = drawn(rng)
     c, k, groups, stride, dilation = width, width, 1, 1, 1
     size, taps, layout = [side, side], [3, 3], pick(rng, {"nhwc": 6.0, "nchw": 4.0})

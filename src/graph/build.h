@@ -196,7 +196,7 @@ typedef struct ft_conv_shape {
     int parts; /* 0, or what runs instead of the result: FT_CONV_INPUT of a transposed one */
     int64_t n, c, h, w, k, r, s, stride, pad, groups;
     int space, depth; /* of what it stands for (convolution.h): its axes, 0 for two; how often each picture is read */
-    bool dilated;
+    unsigned char dilated; /* how far its taps lie apart along the axis where that is most; 0: beside each other */
 } ft_conv_shape;
 ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
 /* With a weight that exists and a result of rows x cols, where the shape may stand for something else (a dilated,

@@ -5,6 +5,7 @@
  * Arithmetic and results are the same. */
 #include "graph/convolution.h"
 
+#include <limits.h>
 #include <math.h>
 
 static const int64_t LARGEST = (int64_t)1 << 40; /* sums and small multiples never overflow */
@@ -45,7 +46,9 @@ ft_conv_shape ft__convolution_shape(const ft_convolution *f)
                        .stride = f->stride[last],
                        .parts = back ? FT_CONV_INPUT : 0,
                        .space = f->space};
-    for (int i = 0; i < f->space; i++) s.dilated |= f->dilation[i] > 1 && f->filter[i] > 1;
+    for (int i = 0; i < f->space; i++)
+        if (f->dilation[i] > 1 && f->filter[i] > 1 && f->dilation[i] > s.dilated)
+            s.dilated = (unsigned char)(f->dilation[i] < UCHAR_MAX ? f->dilation[i] : UCHAR_MAX);
     s.s = f->filter[last];
     s.r = f->space > 1 ? f->filter[last - 1] : 1;
     if (plain(f)) {

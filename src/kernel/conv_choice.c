@@ -14,7 +14,7 @@
 #include "kernel/embedded_predictor.h"
 #include "kernel/feature.h"
 
-enum { PRODUCTS = 3, FEATURES = 28, TWOS = 8, LEAF = 255, STEP = 8, MAGIC = 0x33435446 /* FTC3 */ };
+enum { PRODUCTS = 3, FEATURES = 32, TWOS = 8, LEAF = 255, STEP = 8, MAGIC = 0x33435446 /* FTC3 */ };
 enum { HALF, TF32, FP32, GROUPS, KINDS };
 
 typedef struct head {
@@ -74,7 +74,11 @@ static void describe(const ft_device *device, const ft_op *op, const ft_conv_lay
                                   l->g,
                                   (double)op->u.conv.pad,
                                   l->oh,
-                                  m * n};
+                                  m * n,
+                                  op->u.conv.dilated,
+                                  op->u.conv.space ? op->u.conv.space : 2,
+                                  l->depth,
+                                  n / (ceil(n / 256) * 256)};
     for (int i = 0; i < FEATURES; i++) f[i] = (float)all[i];
 }
 
@@ -82,11 +86,13 @@ static void describe(const ft_device *device, const ft_op *op, const ft_conv_lay
  * and chooses for, unless they are fp32. */
 static int kind_of(const ft_device *device, const ft_op *op, const ft_conv_layer *l)
 {
-    bool apart = op->u.conv.space == 3 || op->u.conv.dilated || ft__is_depthwise(op);
-    if (apart || device->matrix_issue != FT_ISSUE_WGMMA || &ft__conv_choices_end[0] <= &ft__conv_choices[0]) return -1;
-    if (l->g > 1) return l->e <= 2 ? GROUPS : -1;
-    if (op->dtype == FT_FP32) return FP32;
-    bool product = l->taps == 1 && l->stride == 1;
+    bool apart = op->u.conv.space == 3 || op->u.conv.dilated;
+    if (ft__is_depthwise(op) || device->matrix_issue != FT_ISSUE_WGMMA ||
+        &ft__conv_choices_end[0] <= &ft__conv_choices[0])
+        return -1;
+    if (l->g > 1) return l->e <= 2 && !apart ? GROUPS : -1;
+    if (op->dtype == FT_FP32) return apart ? -1 : FP32;
+    bool product = l->taps == 1 && l->stride == 1 && l->depth <= 1;
     return product ? -1 : l->e <= 2 ? HALF : op->dtype == FT_TF32 ? TF32 : -1;
 }
 

@@ -104,8 +104,8 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
         k[3] = (uint64_t)op->u.conv.w, k[4] = (uint64_t)op->u.conv.k, k[5] = (uint64_t)op->u.conv.r;
         k[6] = (uint64_t)op->u.conv.s, k[7] = (uint64_t)op->u.conv.stride, k[8] = (uint64_t)op->u.conv.pad;
         k[9] = (uint64_t)op->u.conv.groups << 4 | (uint64_t)op->u.conv.parts << 1 | op->u.conv.nhwc;
-        k[8] |= (uint64_t)op->u.conv.dilated << 63 | (uint64_t)op->u.conv.space << 56 |
-                (uint64_t)op->u.conv.depth << 48;
+        k[8] |= (uint64_t)op->u.conv.dilated << 56 | (uint64_t)op->u.conv.space << 54 |
+                (uint64_t)op->u.conv.depth << 47;
         break;
     case FT_OP_MOE:
         k[0] = (uint64_t)op->u.moe.tokens, k[1] = (uint64_t)op->u.moe.hidden, k[2] = (uint64_t)op->u.moe.inter;

@@ -73,7 +73,7 @@ static void every_table_of_ours_is_read(void **state)
     /* What stands for others: a row of pixels, a clip's depth among channels and pictures, the way back. Benchmark mode
      * and fp32 filters of one channel are nobody's. */
     op = &row_of(&rows, "conv2d", 0.31)->op;
-    assert_true(op->u.conv.dilated && op->u.conv.space == 1 && op->u.conv.h == 1 && op->u.conv.s == 3);
+    assert_true(op->u.conv.dilated == 4 && op->u.conv.space == 1 && op->u.conv.h == 1 && op->u.conv.s == 3);
     assert_int_equal(16002, op->u.conv.w);
     op = &row_of(&rows, "conv2d", 0.32)->op;
     assert_true(op->u.conv.space == 3 && op->u.conv.depth == 3 && op->pass == FT_PASS_BWD && op->u.conv.parts == 0);

@@ -59,7 +59,7 @@ static void ways_of_running_are_those_that_the_library_answers(void **state)
     assert_int_equal(result.split, 0);
     assert_int_equal(filters.cluster_m, 1);
     assert_int_equal(filters.cluster_n, 3);
-    op = conv(32, 16, 56, 16, 3); /* 61 parts, and no clusters on a kernel of the generation before */
+    op = conv(32, 32, 56, 32, 3); /* 61 parts, and no clusters on a kernel of the generation before */
     filters = choice("h200_sxm", &op, FT_CONV_FILTER);
     assert_int_equal(filters.split, 32);
     assert_int_equal(filters.cluster_m, 0);
@@ -67,6 +67,37 @@ static void ways_of_running_are_those_that_the_library_answers(void **state)
     filters = choice("h200_sxm", &op, FT_CONV_FILTER);
     assert_true(filters.way > 0);
     assert_int_equal(filters.split + filters.cluster_m + filters.cluster_n + filters.room + filters.depth, 0);
+}
+
+/* Taps far apart are beyond Hopper's kernels: cuDNN 9.19 answers one of the generation before, which has no clusters. */
+static void how_far_taps_lie_apart_decides(void **state)
+{
+    (void)state;
+    ft_op op = conv(8, 256, 30, 256, 3);
+    op.u.conv.pad = 0, op.u.conv.dilated = 2;
+    ft_conv_choice near = choice("h200_sxm", &op, FT_CONV_RESULT);
+    op.u.conv.dilated = 12;
+    ft_conv_choice far = choice("h200_sxm", &op, FT_CONV_RESULT);
+    assert_int_equal(near.cluster_m, 1);
+    assert_int_equal(near.cluster_n, 2);
+    assert_int_equal(far.cluster_m + far.cluster_n, 0);
+    assert_true(far.way > near.way);
+}
+
+/* One dimension of 1,000 pixels, and a clip of 8 pictures, as those that stand for them (graph/convolution.c). */
+static void other_dimensions_were_asked_too(void **state)
+{
+    (void)state;
+    ft_op row = conv(16, 256, 1002, 256, 3), clip = conv(16, 384, 30, 128, 3);
+    row.u.conv.h = row.u.conv.r = row.u.conv.space = 1, row.u.conv.pad = 0, row.u.conv.nhwc = false;
+    clip.u.conv.pad = 0, clip.u.conv.space = clip.u.conv.depth = 3;
+    ft_conv_choice of_row = choice("h200_sxm", &row, FT_CONV_RESULT),
+                   of_clip = choice("h200_sxm", &clip, FT_CONV_RESULT);
+    assert_int_equal(of_row.m, 128);
+    assert_int_equal(of_row.cluster_n, 2);
+    assert_int_equal(of_clip.m, 64);
+    assert_int_equal(of_clip.n, 128);
+    assert_int_equal(of_clip.cluster_m, 7);
 }
 
 static void products_are_asked_apart(void **state)
@@ -91,7 +122,9 @@ static void nothing_is_known_of_others(void **state)
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
     op = plain, op.u.conv.groups = 128; /* PyTorch's own kernels */
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
-    op = plain, op.u.conv.dilated = true;
+    op = plain, op.u.conv.dilated = 2, op.dtype = FT_FP32;
+    assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
+    op = plain, op.u.conv.dilated = 2, op.u.conv.groups = 4;
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
     op = conv(32, 128, 28, 128, 1); /* a product, which another library takes */
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
@@ -99,7 +132,7 @@ static void nothing_is_known_of_others(void **state)
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
     op.u.conv.stride = 2;
     assert_true(choice("h200_sxm", &op, FT_CONV_RESULT).way > 0);
-    op = plain, op.u.conv.space = 3;
+    op = plain, op.u.conv.space = 3, op.dtype = FT_FP32;
     assert_int_equal(choice("h200_sxm", &op, FT_CONV_RESULT).way, 0);
 }
 
@@ -140,6 +173,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tiles_are_those_that_the_library_answers),
         cmocka_unit_test(ways_of_running_are_those_that_the_library_answers),
+        cmocka_unit_test(how_far_taps_lie_apart_decides),
+        cmocka_unit_test(other_dimensions_were_asked_too),
         cmocka_unit_test(products_are_asked_apart),
         cmocka_unit_test(nothing_is_known_of_others),
         cmocka_unit_test(formats_and_groups_are_known),

@@ -20,16 +20,22 @@ static ft_accuracy lines[] = {
 };
 static const ft_accuracy_table table = {lines, 3};
 
-static void says(const char *budget, bool all, size_t expected_checked, const char *complaints)
+static void says_of(const ft_accuracy_table *of, const char *budget, bool all, size_t expected_checked,
+                    const char *complaints)
 {
     ft_text said = {0};
     ft_error err = {0};
     size_t checked = 99;
-    if (ft__budget_check(scratch_text("budget.json", budget), &table, all, &said, &checked, &err) != FT_OK)
+    if (ft__budget_check(scratch_text("budget.json", budget), of, all, &said, &checked, &err) != FT_OK)
         fail_msg("%s: %s", err.where, err.message);
     assert_string_equal(complaints, said.at ? said.at : "");
     assert_int_equal(expected_checked, checked);
     ft__text_free(&said);
+}
+
+static void says(const char *budget, bool all, size_t expected_checked, const char *complaints)
+{
+    says_of(&table, budget, all, expected_checked, complaints);
 }
 
 static void within_the_budget_nothing_is_said(void **state)
@@ -52,6 +58,20 @@ static void what_is_over_is_named(void **state)
          "]}",
          true, 1,
          "gemm bf16 h200_sxm: 90.0 % of the truth lies inside the interval; the budget asks for 0.0 to 80.0 %\n");
+}
+
+static void held_out_rows_have_a_budget_of_their_own(void **state)
+{
+    (void)state;
+    static ft_accuracy held[] = {{.family = "gemm", .variant = "bf16", .kind = "held-out", .mean = 0.3, .inside = 0.8}};
+    static const ft_accuracy_table held_table = {held, 1};
+    static const char both[] =
+        "{\"lines\":[{\"family\":\"gemm\",\"variant\":\"bf16\",\"max_mean\":0.05,\"min_inside\":0.85,"
+        "\"held_out\":{\"max_mean\":0.25,\"min_inside\":0.8}}]}";
+    says_of(&held_table, both, true, 1, "gemm bf16: mean error 30.00 % exceeds the budget of 25.00 %\n");
+    says(both, true, 1, "");
+    says_of(&held_table, "{\"lines\":[{\"family\":\"gemm\",\"max_mean\":0.05}]}", true, 1,
+            "gemm bf16: mean error 30.00 % exceeds the budget of 5.00 %\n");
 }
 
 static void an_error_that_is_no_number_is_over_any_budget(void **state)
@@ -82,6 +102,9 @@ static void a_budget_with_a_mistake_is_refused(void **state)
     } cases[] = {
         {"{\"lines\":[{\"family\":\"gemm\"}]}", FT_E_MISSING, "\"max_mean\" is missing"},
         {"{\"lines\":[{\"max_mean\":1}]}", FT_E_MISSING, "\"family\" is missing"},
+        {"{\"lines\":[{\"family\":\"gemm\",\"max_mean\":1,\"held_out\":{}}]}", FT_E_MISSING, "\"max_mean\" is missing"},
+        {"{\"lines\":[{\"family\":\"gemm\",\"max_mean\":1,\"held_out\":{\"gpu\":\"l4\"}}]}", FT_E_KEY,
+         "unknown key \"gpu\"; there are max_mean, min_inside, max_inside"},
         {"{\"lines\":{}}", FT_E_MISSING, "\"lines\" must be an array of budgets"},
         {"{\"line\":[]}", FT_E_KEY, "unknown key \"line\"; did you mean \"lines\"?"},
         {"{\"lines\":[5]}", FT_E_TYPE, "an object is expected, got 5"},
@@ -138,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(within_the_budget_nothing_is_said),
         cmocka_unit_test(what_is_over_is_named),
+        cmocka_unit_test(held_out_rows_have_a_budget_of_their_own),
         cmocka_unit_test(an_error_that_is_no_number_is_over_any_budget),
         cmocka_unit_test(a_budget_that_nothing_meets_is_over_unless_rows_were_picked),
         cmocka_unit_test(a_budget_with_a_mistake_is_refused),

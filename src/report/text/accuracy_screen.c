@@ -102,22 +102,38 @@ void ft__answer_accuracy(ft_text *out, const ft_accuracy_table *table)
 
 /* -- the budget -------------------------------------------------------------------------------- */
 
+typedef struct bounds {
+    double max_mean, min_inside, max_inside;
+} bounds;
+
 typedef struct allowance {
     const char *family, *variant, *gpu; /* variant and gpu NULL: any */
-    double max_mean, min_inside, max_inside;
+    bounds of_all, of_held_out;         /* where the line says nothing of held-out rows, the same */
 } allowance;
+
+static ft_status read_bounds(const json_t *object, const char *where, bounds *out, ft_error *err)
+{
+    *out = (bounds){.max_mean = INFINITY, .min_inside = 0, .max_inside = 1};
+    FT_TRY(ft__json_number(object, "max_mean", FT_REQUIRED, 0, 100, &out->max_mean, where, err));
+    FT_TRY(ft__json_number(object, "min_inside", FT_OPTIONAL, 0, 1, &out->min_inside, where, err));
+    return ft__json_number(object, "max_inside", FT_OPTIONAL, 0, 1, &out->max_inside, where, err);
+}
 
 static ft_status read_allowance(const json_t *line, const char *where, allowance *out, ft_error *err)
 {
-    static const char *const keys[] = {"family", "variant", "gpu", "max_mean", "min_inside", "max_inside"};
-    *out = (allowance){.max_mean = INFINITY, .min_inside = 0, .max_inside = 1};
+    static const char *const keys[] = {"max_mean", "min_inside", "max_inside", "family", "variant", "gpu", "held_out"};
+    enum { BOUNDS = 3 };
+    *out = (allowance){0};
     FT_TRY(ft__json_known_keys(line, keys, sizeof keys / sizeof *keys, where, err));
     FT_TRY(ft__json_string(line, "family", FT_REQUIRED, &out->family, where, err));
     FT_TRY(ft__json_string(line, "variant", FT_OPTIONAL, &out->variant, where, err));
     FT_TRY(ft__json_string(line, "gpu", FT_OPTIONAL, &out->gpu, where, err));
-    FT_TRY(ft__json_number(line, "max_mean", FT_REQUIRED, 0, 100, &out->max_mean, where, err));
-    FT_TRY(ft__json_number(line, "min_inside", FT_OPTIONAL, 0, 1, &out->min_inside, where, err));
-    return ft__json_number(line, "max_inside", FT_OPTIONAL, 0, 1, &out->max_inside, where, err);
+    FT_TRY(read_bounds(line, where, &out->of_all, err));
+    out->of_held_out = out->of_all;
+    const json_t *held_out = json_object_get(line, "held_out");
+    if (!held_out) return FT_OK;
+    FT_TRY(ft__json_known_keys(held_out, keys, BOUNDS, where, err));
+    return read_bounds(held_out, where, &out->of_held_out, err);
 }
 
 static void add_name(ft_text *out, const char *family, const char *variant, const char *gpu)
@@ -127,7 +143,7 @@ static void add_name(ft_text *out, const char *family, const char *variant, cons
     if (gpu && *gpu) ft__text_addf(out, " %s", gpu);
 }
 
-static void hold_against(const allowance *b, const ft_accuracy *a, ft_text *complaints)
+static void hold_against(const bounds *b, const ft_accuracy *a, ft_text *complaints)
 {
     if (!(a->mean <= b->max_mean)) {
         add_name(complaints, a->family, a->variant, a->gpu);
@@ -162,7 +178,7 @@ static ft_status check_lines(const json_t *document, const char *path, const ft_
                 continue;
             met = true;
             ++*checked;
-            hold_against(&b, a, complaints);
+            hold_against(strcmp(a->kind, "held-out") ? &b.of_all : &b.of_held_out, a, complaints);
         }
         if (met || !all) continue;
         add_name(complaints, b.family, b.variant, b.gpu);
