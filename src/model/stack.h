@@ -65,6 +65,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(widens_gradients, "a kernel of its own widens a micro-batch's gradients before they are added up in fp32")   \
     X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")               \
     X(one_gradient_buffer, "gradients are summed where they lie; otherwise buckets hold a second copy")            \
+    X(copies_buckets, "replicas: gradients are copied into the buckets that travel, and back")                     \
     X(flattens_gradients, "the update joins gradients of 16 bits in one stretch, then copies that to fp32")        \
     X(tensor_sums_beside, "going back, weights' gradients run beside the sums over tensor ranks")                  \
     X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                                 \

@@ -150,6 +150,8 @@ ft_status ft__ranks_exchange(const ft_ranks *r, ft_exchange_kind kind, const ft_
                              ft_ranks_width *width, ft_error *err);
 
 /* One stage's graph; with its time, or (memory alone) without. */
+/* Gradients into the buckets that replicas exchange, and back: a node of the update (buckets.c). */
+ft_status ft__ranks_copy_buckets(const ft_ranks *r, const ft_stage *s, ft_graph *g, ft_error *err);
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err);
 /* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block.
  * Where others travel in `element` bytes, packed ones count by the share of it that they take; 1: none does. */

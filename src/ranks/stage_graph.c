@@ -97,6 +97,7 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
         out->gradient_bytes += elements * fmax(2, t->element_bytes);
     }
     shard_update(r, out, g);
+    FT_TRY(ft__ranks_copy_buckets(r, out, g, err));
     out->g = g;
     measure_units(r, out);
     return ft__ranks_chunk_parts(r, index, out, err);

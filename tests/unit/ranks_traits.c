@@ -80,6 +80,7 @@ static const turn turns[] = {
     {"host_in_turn", "fsdp2", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
     {"waits_for_weights", "fsdp2", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
     {"broadcasts_updates", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
+    {"copies_buckets", "ddp", "false", "gpt3-6.7b", FT_BF16, 1, 1, 8, 0, 1, STEP, -1},
     {"tuned_vectors", "gpt_fast", "false", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
     {"replays_tokens", "gpt_fast", "false", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, HOST, 1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
