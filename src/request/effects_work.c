@@ -222,7 +222,8 @@ static const char *modules(const ft_effect_case *c)
 
 static const char *stacked(const ft_effect_case *c)
 {
-    return caching(c) ? NULL : "a stack trains models; serving engines run prefill and decode";
+    if (caching(c) || (c->w->stack && c->w->execution == FT_RUN_COMPILE)) return NULL;
+    return "a stack trains models, or decodes compiled; serving engines run prefill and decode otherwise";
 }
 
 static const char *hosted(const ft_effect_case *c)

@@ -134,7 +134,7 @@ static void blind_round(const char *path, blind_bounds most)
 static void layers_of_this_year(void **state)
 {
     (void)state;
-    blind_round("measurements/h200/architectures.jsonl", (blind_bounds){160, 0.035, 0.043, 0.015, 0, 0.2});
+    blind_round("measurements/h200/architectures.jsonl", (blind_bounds){160, 0.035, 0.043, 0.015, 0, 0.205});
 }
 
 /* The seventh round, mended since where data sufficed: attention that is written out, experts in a loop. The worst is
