@@ -198,6 +198,13 @@ static void a_fifteenth_round(void **state)
     blind_round("measurements/h200/architectures_fifteenth.jsonl", (blind_bounds){51, 0.036, 0.042, 0.002, 2, 0.11});
 }
 
+/* The seventeenth: whole checkpoints in other sizes, after kernels of few microseconds were mended. */
+static void a_seventeenth_round(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/architectures_seventeenth.jsonl", (blind_bounds){56, 0.02, 0.024, 0.001, 0, 0.095});
+}
+
 /* The sixteenth: whole checkpoints at short and odd lengths, where much of what kernels read lies in the cache. */
 static void a_sixteenth_round(void **state)
 {
@@ -276,6 +283,7 @@ int main(void)
                                        cmocka_unit_test(a_fourteenth_round),
                                        cmocka_unit_test(a_fifteenth_round),
                                        cmocka_unit_test(a_sixteenth_round),
+                                       cmocka_unit_test(a_seventeenth_round),
                                        cmocka_unit_test(what_a_gather_took_from_is_kept),
                                        cmocka_unit_test(encoders_and_denoisers)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
