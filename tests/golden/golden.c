@@ -135,3 +135,31 @@ json_t *golden_rows(const char *name)
     fclose(f);
     return rows;
 }
+
+void golden_runs(const char *file, const golden_bound *bounds, int count, int (*which)(const json_t *run))
+{
+    enum { MOST = 8 };
+    double sum[MOST] = {0};
+    int runs[MOST] = {0};
+    assert_true(count <= MOST);
+    json_t *rows = golden_rows(file), *run;
+    size_t n;
+    json_array_foreach (rows, n, run) {
+        const int i = which(run);
+        golden_holds(i >= 0 && i < count, "no bound for a run of %s", file);
+        char *request = json_dumps(json_object_get(run, "request"), 0);
+        assert_non_null(request);
+        double got = golden_value(json_string_value(json_object_get(run, "quantity")), "%s", request);
+        double truth = json_number_value(json_object_get(run, "truth_ms"));
+        golden_near(json_string_value(json_object_get(run, "note")), got, truth, bounds[i].worst);
+        sum[i] += fabs(got / truth - 1);
+        runs[i]++;
+        free(request);
+    }
+    json_decref(rows);
+    for (int i = 0; i < count; i++) {
+        golden_holds(runs[i] == bounds[i].runs, "%s: %d runs", bounds[i].name, runs[i]);
+        golden_holds(sum[i] / runs[i] < bounds[i].mean, "%s: %.1f %% off on average", bounds[i].name,
+                     100 * sum[i] / runs[i]);
+    }
+}

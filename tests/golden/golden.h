@@ -31,4 +31,13 @@ void golden_holds(bool holds, const char *format, ...) __attribute__((format(pri
 char *golden_file(const char *name);
 /* The lines of a file of JSON Lines under data/; the caller gives them back with json_decref. */
 json_t *golden_rows(const char *name);
+
+/* Runs that others published, kind by kind: how far off on average, and each, and how many there are. */
+typedef struct golden_bound {
+    const char *name;
+    double mean, worst;
+    int runs;
+} golden_bound;
+/* Every run of data/FILE within the bound that `which` says is its. */
+void golden_runs(const char *file, const golden_bound *bounds, int count, int (*which)(const json_t *run));
 #endif

@@ -1,53 +1,31 @@
 /* Runs on AMD's GPUs that others published and nothing was chosen on (data/published/amd.jsonl), by source; and
  * products of AITER's tables by their times. Bounds are what the code reaches today, rounded up. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "golden.h"
 
-typedef struct source {
-    const char *name;
-    double mean, worst;
-    int runs;
-} source;
-
 /* Primus in bf16: how long its recomputation and its network take is not said. Batches of 64 and more by vLLM are
  * forecast too short. */
-static const source sources[] = {
+static const golden_bound sources[] = {
     {"MLPerf Training v5.1, AMD", 0.05, 0.1, 6},
     {"AMD, Primus", 0.14, 0.28, 6},
     {"vLLM on MI300X, AMD", 0.14, 0.39, 32},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
+static int source_of(const json_t *run)
+{
+    const char *name = json_string_value(json_object_get(run, "source"));
+    int i = 0;
+    while (i < SOURCES && strcmp(name, sources[i].name) != 0) i++;
+    return i;
+}
+
 static void published_runs_are_met(void **state)
 {
     (void)state;
-    double sum[SOURCES] = {0};
-    int count[SOURCES] = {0};
-    json_t *runs = golden_rows("published/amd.jsonl"), *run;
-    size_t n;
-    json_array_foreach (runs, n, run) {
-        const char *name = json_string_value(json_object_get(run, "source"));
-        int i = 0;
-        while (i < SOURCES && strcmp(name, sources[i].name) != 0) i++;
-        golden_holds(i < SOURCES, "no bound for the source %s", name);
-        char *request = json_dumps(json_object_get(run, "request"), 0);
-        assert_non_null(request);
-        double got = golden_value(json_string_value(json_object_get(run, "quantity")), "%s", request);
-        double truth = json_number_value(json_object_get(run, "truth_ms"));
-        golden_near(json_string_value(json_object_get(run, "note")), got, truth, sources[i].worst);
-        sum[i] += fabs(got / truth - 1);
-        count[i]++;
-        free(request);
-    }
-    json_decref(runs);
-    for (int i = 0; i < SOURCES; i++) {
-        golden_holds(count[i] == sources[i].runs, "%s: %d runs", sources[i].name, count[i]);
-        golden_holds(sum[i] / count[i] < sources[i].mean, "%s: %.1f %% off on average", sources[i].name,
-                     100 * sum[i] / count[i]);
-    }
+    golden_runs("published/amd.jsonl", sources, SOURCES, source_of);
 }
 
 static double us_of(const char *gpu, const char *dtype, int m, int n, int k)
