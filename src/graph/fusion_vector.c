@@ -4,7 +4,6 @@
  * a sum (torch/_inductor/decomposition.py, mm and bmm) and makes a kernel of that, which reads every weight once and is
  * held by memory as any other. On an H200 that is as fast as cuBLAS; of experts it reads the weights where they lie
  * instead of taking them out of their stack first, half of the time (data/measurements/h200/matvec.jsonl). */
-#include "graph/fusion_constants.h"
 #include "graph/graph.h"
 #include "graph/operator.h"
 
@@ -27,8 +26,7 @@ void ft__graph_stream_vectors(ft_graph *g)
         kernel.u.elementwise.bytes = ft__op_bytes(&n->op);
         kernel.u.elementwise.ops_per_element = 2;
         n->op = kernel;
-        n->manner = 0;
+        n->manner = FT_MANNER_STREAM;
         n->contracts = true;
-        n->effort = (float)FT_K_FUSION_VECTOR_EFFORT;
     }
 }

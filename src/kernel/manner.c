@@ -45,7 +45,7 @@ double ft__manner_effort(unsigned manner, double each, const ft_op *op)
         {FT_MANNER_ODD_ROWS, FT_K_MANNER_ODD_ROWS},       {FT_MANNER_SELECT, FT_K_MANNER_SELECT},
         {FT_MANNER_ACROSS, FT_K_MANNER_ACROSS},           {FT_MANNER_ONE_OVER, FT_K_MANNER_ONE_OVER},
         {FT_MANNER_JOIN_UNLIKE, FT_K_MANNER_JOIN_UNLIKE}, {FT_MANNER_JOIN_ODD, FT_K_MANNER_JOIN_ODD},
-        {FT_MANNER_INDEX_ADD, FT_K_MANNER_INDEX_ADD},
+        {FT_MANNER_INDEX_ADD, FT_K_MANNER_INDEX_ADD},     {FT_MANNER_STREAM, FT_K_MANNER_STREAM},
     };
     if (!manner) return 1;
     if (op->kind == FT_OP_ATTENTION) return of_attention(manner, op);
@@ -76,3 +76,5 @@ double ft__manner_traffic(unsigned manner)
            : manner & FT_MANNER_CAUSAL_CONV ? FT_K_MANNER_CAUSAL_CONV_TRAFFIC
                                             : 1;
 }
+
+double ft__manner_width(unsigned manner) { return manner & FT_MANNER_STREAM ? FT_K_MANNER_STREAM_WIDTH : 0; }

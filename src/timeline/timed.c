@@ -99,6 +99,15 @@ static void apply_node(const ft_node *n, const ft_op *op, ft_forecast *f)
     if (moves_bytes(n, op) && ms > 0.5 * f->ms) ft__forecast_scale(f, ms / f->ms);
 }
 
+/* Weights that are streamed are not in a cache, whatever else may be. */
+static void apply_width(unsigned manner, double quantile, ft_forecast *f)
+{
+    const double log_width = ft__manner_width(manner) * ft__interval_level(quantile);
+    if (!(log_width > 0)) return;
+    f->low_ms = fmax(f->low_ms, f->ms * exp(-log_width));
+    f->high_ms = fmin(f->high_ms, f->ms * exp(log_width));
+}
+
 /* The operator as a framework runs it inside a model. What was cast before is cast: but where operands are read along
  * one axis alone, its turned copy, and that of what it meets, are written and counted as a cast. */
 static ft_op settled(const ft_device *device, const ft_node *n)
@@ -151,6 +160,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     if (effort > 0 && effort != 1) ft__forecast_scale(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
     apply_residency(t->device, n, &op, t->found[i], &k->forecast);
     apply_node(n, &op, &k->forecast);
+    apply_width(n->manner, t->quantile, &k->forecast);
     cost->gpu = k->forecast.ms;
     return FT_OK;
 }
