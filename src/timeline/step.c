@@ -262,7 +262,7 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .share = unnamed ? host->adapters.share : 0,
                        .lean_hooks = ft__stack(work)->lean_hooks,
                        .ahead = replays(work),
-                       .low_product_calls = ft__stack(work)->low_product_calls};
+                       .low_product_calls = ft__generates_tokens(work) ? 1 : ft__stack(work)->low_product_calls};
 }
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,
