@@ -97,7 +97,7 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
     bool pairs = op == FT_COLLECTIVE_ALL_TO_ALL || op == FT_COLLECTIVE_SEND_RECV;
     out->algorithm = protocol == FT_NVLS ? "nvls" : pairs ? "pairwise" : "ring";
     out->gpu_share = sms_taken(device, bytes, protocol == FT_NVLS ? 16 : 24);
-    ft__pcie_box(device, tier, group->size, out);
+    ft__pcie_box(device, tier, group, out);
     return FT_OK;
 }
 

@@ -12,6 +12,7 @@ typedef struct ft_group {
     double skew;      /* all-to-all: heaviest rank's share over the mean; 0 or 1: even */
     ft_engine engine; /* all-reduce inside a node: a serving engine's own kernel instead of NCCL */
     int narrow;       /* 1: numbers of one byte are exchanged, fp8 or int8; 0: wider ones; -1: not said */
+    bool in_step;     /* part of a step: of a box of slots that was measured nobody says that it is the user's */
 } ft_group;
 
 typedef struct ft_comm {

@@ -92,7 +92,8 @@ void ft__slots_said(const ft_device *device, const ft_tier *t, char *out, size_t
     const char *said = "; slots behind a PCIe switch";
     if (t->fabric != FT_PCIE || t->gpus <= 2) return;
     if (!t->switched && ft__pcie_box_measured(device))
-        said = "; slots without a switch, as measured";
+        said = "; slots: an exchange by itself as measured without a switch, steps as in a box whose cards reach each "
+               "other (the interval holds both)";
     else if (!t->switched && device->vendor == FT_VENDOR_NVIDIA && !ft__pcie_by_host(device))
         said = "; slots of cards that reach each other (a machine that keeps them apart is slower: the interval)";
     else if (!t->switched)

@@ -2,6 +2,8 @@
  *
  * Bus bandwidth of an all-reduce, as a share of one slot's rate and direction:
  *   8 L40S of the fit, no switch, two sockets   0.05 (four of them 0.18, two 0.65)
+ *   4 and 8 L40S of NVIDIA's                    0.64 and 0.54 (TensorRT-LLM 0.8 and 0.9, docs/source/performance.md:
+ *                                               what prompts of 2,048 tokens of Llama 2 70B take beyond their kernels)
  *   8 RTX PRO 6000 behind switches              0.63 to 0.65 (voipmonitor/rtx6kpro, hardware/pcie-bandwidth.md)
  *   the same on two EPYC Turin, no switch       0.35; 0.60 with channels set by hand (there)
  *   8 and 4 RTX 5090                            0.44 and 0.56 (NVIDIA/nccl issue 1639)
@@ -11,7 +13,8 @@
  * What decides is whether GPUs reach each other without the memory of the host, and what the sockets' link bears. The
  * first is the driver's: workstations' and servers' cards do, GeForce cards do not. The second no spec sheet says. A box
  * of cards that reach each other, or behind a switch, is as fast as those; one of GeForce cards lies between them and
- * the measured one, and a pair of these has the rate of the host's memory. The interval holds both ends. */
+ * the measured one, and a pair of these has the rate of the host's memory. The interval holds both ends. An exchange of
+ * the measured box that is asked for by itself is as measured; a step of its cards is in a box like the others. */
 #include "comm/pcie_box.h"
 
 #include <math.h>
@@ -42,11 +45,11 @@ static void pair_by_host(const ft_device *device, ft_comm *out)
     out->source = FT_SOURCE_PHYSICS;
 }
 
-void ft__pcie_box(const ft_device *device, const ft_tier *tier, int64_t ranks, ft_comm *out)
+void ft__pcie_box(const ft_device *device, const ft_tier *tier, const ft_group *group, ft_comm *out)
 {
     if (tier->fabric != FT_PCIE || !(tier->gbps > 0)) return;
-    if (!tier->switched && ft__pcie_box_measured(device)) return;
-    if (ranks <= 2) {
+    if (!tier->switched && ft__pcie_box_measured(device) && (!group->in_step || group->size <= 2)) return;
+    if (group->size <= 2) {
         pair_by_host(device, out);
         return;
     }

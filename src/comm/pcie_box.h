@@ -8,5 +8,5 @@ bool ft__pcie_box_measured(const ft_device *device);
 /* Its cards reach each other through the memory of the host alone. */
 bool ft__pcie_by_host(const ft_device *device);
 /* `out` comes as the measured box has it, and leaves as a box behind a switch or as one that nobody knows. */
-void ft__pcie_box(const ft_device *device, const ft_tier *tier, int64_t ranks, ft_comm *out);
+void ft__pcie_box(const ft_device *device, const ft_tier *tier, const ft_group *group, ft_comm *out);
 #endif

@@ -106,7 +106,9 @@ static ft_status forecast(const ft_ranks *r, ft_exchange_kind kind, const ft_gro
                           ft_error *err)
 {
     ft_comm comm;
-    FT_TRY(ft__collective_forecast(r->predictor, r->device, r->cluster, collective_of(kind), bytes, group, r->quantile,
+    ft_group asked = *group;
+    asked.in_step = true;
+    FT_TRY(ft__collective_forecast(r->predictor, r->device, r->cluster, collective_of(kind), bytes, &asked, r->quantile,
                                    &comm, err));
     *out = (exchanged){.kind = kind,
                        .group = *group,

@@ -117,6 +117,30 @@ static void slots_are_as_good_as_their_box(void **state)
     assert_null(strstr(links.understood, "slots"));
 }
 
+/* Of the measured box nobody says that it is the user's: a step's cards reach each other, and the interval holds it. */
+static void steps_are_in_no_measured_box(void **state)
+{
+    (void)state;
+    ft_cluster c = cluster_of("l40s", 8, NULL);
+    ft_device d = device_of("l40s");
+    ft_group group = {.size = 8, .stride = 1};
+    ft_comm alone, inside;
+    ft_error err;
+    assert_int_equal(
+        ft__collective_forecast(built_in, &d, &c, FT_COLLECTIVE_ALL_REDUCE, 3e7, &group, 0.9, &alone, &err), FT_OK);
+    group.in_step = true;
+    assert_int_equal(
+        ft__collective_forecast(built_in, &d, &c, FT_COLLECTIVE_ALL_REDUCE, 3e7, &group, 0.9, &inside, &err), FT_OK);
+    assert_true(inside.ms < 0.2 * alone.ms && inside.high_ms >= alone.ms);
+    group.size = 2; /* a pair is a pair in any box */
+    assert_int_equal(
+        ft__collective_forecast(built_in, &d, &c, FT_COLLECTIVE_ALL_REDUCE, 3e7, &group, 0.9, &inside, &err), FT_OK);
+    group.in_step = false;
+    assert_int_equal(
+        ft__collective_forecast(built_in, &d, &c, FT_COLLECTIVE_ALL_REDUCE, 3e7, &group, 0.9, &alone, &err), FT_OK);
+    assert_true(inside.ms == alone.ms);
+}
+
 /* Workstations' cards reach each other's memory; GeForce cards go through the host's, which a pair feels most. */
 static void cards_that_reach_each_other_need_no_switch(void **state)
 {
@@ -207,6 +231,7 @@ int main(void)
         cmocka_unit_test(idle_nodes_change_nothing),
         cmocka_unit_test(no_exchange_between_nodes_is_faster_than_inside_one),
         cmocka_unit_test(slots_are_as_good_as_their_box),
+        cmocka_unit_test(steps_are_in_no_measured_box),
         cmocka_unit_test(cards_that_reach_each_other_need_no_switch),
         cmocka_unit_test(skew_makes_an_exchange_as_slow_as_its_heaviest_rank),
         cmocka_unit_test(a_predictor_without_exchanges_answers_from_physics),
