@@ -11,10 +11,11 @@
  *                                               more GPUs add to a step of BERT)
  *   4 and 8 RTX 3070, 3090 there                0.04 to 0.36 and 0.02 to 0.13
  * What decides is whether GPUs reach each other without the memory of the host, and what the sockets' link bears. The
- * first is the driver's: workstations' and servers' cards do, GeForce cards do not. The second no spec sheet says. A box
- * of cards that reach each other, or behind a switch, is as fast as those; one of GeForce cards lies between them and
- * the measured one, and a pair of these has the rate of the host's memory. The interval holds both ends. An exchange of
- * the measured box that is asked for by itself is as measured; a step of its cards is in a box like the others. */
+ * first is the driver's: workstations' and servers' cards do, GeForce cards do not. The second no spec sheet says. A
+ * box of cards that reach each other, or behind a switch, is as fast as those; one of GeForce cards lies between them
+ * and the measured one, and a pair of these has the rate of the host's memory. The interval holds both ends. An
+ * exchange of the measured box that is asked for by itself is as measured; a step of its cards is in a box like the
+ * others. */
 #include "comm/pcie_box.h"
 
 #include <math.h>

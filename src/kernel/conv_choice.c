@@ -2,8 +2,8 @@
  *
  * cuDNN's heuristic answers an engine and its tile for a shape. data/choices/convolutions.bin holds a decision tree for
  * each of the three products in 16 bits, tf32 and fp32 and of groups in 16 bits, grown on such answers
- * (python/measure/choices.py), in 16 bits with the knobs that say how it is run. Shapes alone decide there: nothing in it
- * was timed. It is asked for GPUs of the kind that answered; elsewhere nothing is known. */
+ * (python/measure/choices.py), in 16 bits with the knobs that say how it is run. Shapes alone decide there: nothing in
+ * it was timed. It is asked for GPUs of the kind that answered; elsewhere nothing is known. */
 #include "kernel/conv_choice.h"
 
 #include <math.h>

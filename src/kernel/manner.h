@@ -8,7 +8,8 @@ double ft__manner_effort(unsigned manner, double each, const ft_op *op);
 /* Rows that are dealt to several matrices, as one product of as much arithmetic: a grouped kernel is no faster than
  * that, whatever batched products of equal matrices do by themselves. False: the operator is none of those. */
 bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out);
-/* Log half-width of its interval at the 0.9 level, where the family's own is of kernels that differ more; 0: as it is. */
+/* Log half-width of its interval at the 0.9 level, where the family's own is of kernels that differ more; 0: as it
+ * is. */
 double ft__manner_width(unsigned manner);
 /* What it moves over what the operator says. */
 double ft__manner_traffic(unsigned manner);

@@ -170,8 +170,8 @@ static geometry lay_out(const ft_device *device, const ft_op *op)
             g.rows_each = 128 / threads;
         } else {
             /* Blocks are as wide as there are vectors, halved. Today's forward kernels have 1,024 threads instead
-             * (SoftMaxForward_getBlockSize, aten/src/ATen/native/cuda/SoftMax.cu): fewer rows are under way, and wait in
-             * cache for their next pass. Most rows of softmax, and those of the loss, fit the older rule better. */
+             * (SoftMaxForward_getBlockSize, aten/src/ATen/native/cuda/SoftMax.cu): fewer rows are under way, and wait
+             * in cache for their next pass. Most rows of softmax, and those of the loss, fit the older rule better. */
             bool full = !back && is(op, "log_softmax");
             threads = g.block = full ? 1024 : up(fmin(cols / vector, 1024) / 2);
             g.again = back ? 1 : 2;

@@ -1,6 +1,6 @@
 /* actor.c: π0 (Black et al. 2024, arXiv 2410.24164): a language model that sees reads a prompt, both ways, and a second
- * stack of as many narrower layers makes a robot's next actions of noise, in a few steps that all read the prompt's keys
- * and values, layer by layer (flow matching).
+ * stack of as many narrower layers makes a robot's next actions of noise, in a few steps that all read the prompt's
+ * keys and values, layer by layer (flow matching).
  *
  * A forward pass and a step of training are the prompt and one step. Its layers stand side by side here, each of the
  * second stack behind the first's, whose keys it reads; transformers runs one stack after the other, which is the same

@@ -1,7 +1,7 @@
 /* buckets.c: Reformer (Kitaev et al. 2020, arXiv 2001.04451). Attention goes over chunks of the sequence, each of which
- * sees itself and its neighbours: of tokens as they stand, or sorted by a hash of what is query and key at once, so that
- * those that look alike stand together. Layers have two streams and can be undone: attention reads the second and adds
- * to the first, the network the other way, and going back a layer's inputs are its results less what it added.
+ * sees itself and its neighbours: of tokens as they stand, or sorted by a hash of what is query and key at once, so
+ * that those that look alike stand together. Layers have two streams and can be undone: attention reads the second and
+ * adds to the first, the network the other way, and going back a layer's inputs are its results less what it added.
  *
  * All is written out as transformers does it. Its cache holds what enters attention, not keys and values: a step makes
  * those of the chunks that it looks at anew. */
@@ -47,7 +47,8 @@ static int64_t rotation(const ft_arch *a, int64_t tokens)
 
 /* -- chunks ---------------------------------------------------------------------------------------- */
 
-/* x of `rows` rows, chunk by chunk: each with its neighbours, which are brought beside it by turning all, then joined. */
+/* x of `rows` rows, chunk by chunk: each with its neighbours, which are brought beside it by turning all, then
+ * joined. */
 static ft_ref adjacent(ft_maker *m, ft_ref x, const ft_chunking *c, int64_t rows, int64_t cols)
 {
     ft_build *b = &m->b;

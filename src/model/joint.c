@@ -1,7 +1,7 @@
 /* joint.c: diffusion transformers in which pictures and words attend together (MMDiT): Stable Diffusion 3
- * (arXiv 2403.03206), Flux and Flux 2, as diffusers launches them. Two streams with weights of their own meet in one attention;
- * Flux then runs both as one stream, attention and network side by side. Every norm is scaled, shifted and gated by
- * what a product makes of the time step and the pooled text.
+ * (arXiv 2403.03206), Flux and Flux 2, as diffusers launches them. Two streams with weights of their own meet in one
+ * attention; Flux then runs both as one stream, attention and network side by side. Every norm is scaled, shifted and
+ * gated by what a product makes of the time step and the pooled text.
  *
  * Flux 2 has one modulation for all layers of a kind, gated networks, no bias, and in its one stream a single product
  * before attention and network and one behind both.
@@ -19,8 +19,8 @@ typedef struct streams {
     int64_t patches, words;
 } streams;
 
-/* What comes with gated networks in the one public model that has them: norms of all layers of a kind are told the same,
- * and in one stream a single product stands before attention and network. */
+/* What comes with gated networks in the one public model that has them: norms of all layers of a kind are told the
+ * same, and in one stream a single product stands before attention and network. */
 static bool as_flux2(const ft_arch *a) { return a->gated; }
 
 static ft_bias bias_of(const ft_maker *m) { return m->arch->mlp_bias ? FT_BIAS : FT_NO_BIAS; }

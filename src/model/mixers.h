@@ -57,7 +57,8 @@ ft_ref ft__part_reversible(ft_maker *m, ft_ref both, ft_ref (*mix)(ft_maker *, f
 ft_ref ft__part_axial(ft_maker *m, ft_ref x);
 int64_t ft__buckets_padding(const ft_maker *m);
 
-/* protein.c: what was read of a protein, once per pass: the source of layers that look at it. aligner.c: such a layer. */
+/* protein.c: what was read of a protein, once per pass: the source of layers that look at it. aligner.c: such a
+ * layer. */
 void ft__part_protein(ft_maker *m);
 ft_ref ft__part_aligner(ft_maker *m, ft_ref x);
 ft_ref ft__part_written_out(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, int64_t groups, int64_t queries,

@@ -1,7 +1,7 @@
 /* protein.c: what reads a protein beside words (Evolla: SaProt, an encoder of ESM's kind over amino acids with what is
- * near each in space, then queries that sum it up; arXiv 2023.10.01.560349 and 2025.01.05.630192 on bioRxiv). Its result
- * is the source that layers of the words look at (aligner.c). transformers keeps nothing of it: every step of decoding
- * reads the protein again. */
+ * near each in space, then queries that sum it up; arXiv 2023.10.01.560349 and 2025.01.05.630192 on bioRxiv). Its
+ * result is the source that layers of the words look at (aligner.c). transformers keeps nothing of it: every step of
+ * decoding reads the protein again. */
 #include "graph/emit.h"
 #include "model/mixers.h"
 #include "model/relative.h"

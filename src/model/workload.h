@@ -240,7 +240,8 @@ bool ft__loss_figures(ft_graph *g, int figures);
 void ft__loss_in_chunks(ft_graph *g);
 /* The same in pieces of so many rows whose logits are kept going forward (a stack's loss_tokens). */
 void ft__loss_in_pieces(ft_graph *g, int64_t piece);
-/* Logits as a whole, and what the loss makes of them a part at a time. `saves`: but for the log-softmax, which waits. */
+/* Logits as a whole, and what the loss makes of them a part at a time. `saves`: but for the log-softmax, which
+ * waits. */
 void ft__loss_in_parts(ft_graph *g, bool saves);
 /* The same in pieces of so many rows that are made again going back (a stack's loss_rows); false: no memory. */
 bool ft__loss_chunked(ft_graph *g, int64_t piece);

@@ -202,7 +202,8 @@ static ft_status needed(const ft_said *said, ft_key_id id, const char *what, ft_
 }
 
 /* What a plan compares is the step that trains. Answers that an engine writes first take longer than that step by a
- * multiple that hangs on the layout, and a pair is two sequences beside a frozen copy: an order without them is none. */
+ * multiple that hangs on the layout, and a pair is two sequences beside a frozen copy: an order without them is
+ * none. */
 static ft_status given_tokens(const json_t *object, ft_error *err)
 {
     const char *trainer = json_string_value(ft__key_get(object, FT_KEY_ID_TRAINER));

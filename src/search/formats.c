@@ -1,5 +1,5 @@
-/* formats.c: the same job in number formats that the request allows beside its own. Each is searched by itself, with its
- * own proof; the best of the better one are the plans, and of every format the answer has its best. */
+/* formats.c: the same job in number formats that the request allows beside its own. Each is searched by itself, with
+ * its own proof; the best of the better one are the plans, and of every format the answer has its best. */
 #include <stdio.h>
 
 #include "search/plan.h"

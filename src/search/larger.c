@@ -1,8 +1,9 @@
 /* larger.c: the smallest cluster that a job would fit on.
  *
  * Twice as many GPUs, and so on, until some layout fits; then whole nodes between that number and half of it, a few of
- * them evenly apart, the smallest first, and so on between the first that does and the last that does not. More GPUs are
- * not always enough where fewer were (the degrees must divide them), so numbers are tried, not inferred. The job stays what it is: its global batch above all. */
+ * them evenly apart, the smallest first, and so on between the first that does and the last that does not. More GPUs
+ * are not always enough where fewer were (the degrees must divide them), so numbers are tried, not inferred. The job
+ * stays what it is: its global batch above all. */
 #include "search/plan.h"
 
 enum { DOUBLINGS = 14, BETWEEN = 8 };

@@ -3,9 +3,9 @@
  * A clock counts the bytes that kernels bring into the cache: operands that were not there, and results. A tensor that
  * was touched when it stood at some value is still there as far as the clock has not gone on by more than the cache has
  * room for. One walk over the graph: nodes in order, a block that repeats once. In a round of it the carry was just
- * written by the round before; what blocks before it left is as far away as all rounds together bring it, and weights as
- * far as the whole step does. So a model that fits the cache finds all of its weights there, and a tensor that does not
- * fit finds nothing. */
+ * written by the round before; what blocks before it left is as far away as all rounds together bring it, and weights
+ * as far as the whole step does. So a model that fits the cache finds all of its weights there, and a tensor that does
+ * not fit finds nothing. */
 #include "timeline/residency.h"
 
 #include <math.h>

@@ -85,7 +85,8 @@ static void so_is_what_is_reserved(void **state)
     mean_error("reserved_bytes", false, true, 1, 0.09);
 }
 
-/* peft casts inputs to fp32 where autocast is off, or the weights are not packed: bitsandbytes' 4 bits under autocast. */
+/* peft casts inputs to fp32 where autocast is off, or the weights are not packed: bitsandbytes' 4 bits under
+ * autocast. */
 static void inputs_beside_packed_weights_stay_narrow(void **state)
 {
     (void)state;

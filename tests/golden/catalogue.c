@@ -138,7 +138,8 @@ static void layers_of_this_year(void **state)
 }
 
 /* The seventh round, mended since where data sufficed: attention that is written out, experts in a loop. The worst is
- * HRM's training, whose small kernels were too long as long as a graph's node was part of them (15 % low until then). */
+ * HRM's training, whose small kernels were too long as long as a graph's node was part of them (15 % low until
+ * then). */
 static void a_seventh_round(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* Tokens that others published of compiled decoding (data/published/decoding.jsonl), asked without a stack: dense models
- * and mixtures in bf16, and what is stored in fewer bits. Bounds are what the code reaches today, rounded up. */
+/* Tokens that others published of compiled decoding (data/published/decoding.jsonl), asked without a stack: dense
+ * models and mixtures in bf16, and what is stored in fewer bits. Bounds are what the code reaches today, rounded up. */
 #include <stdio.h>
 #include <string.h>
 

@@ -50,8 +50,8 @@ static void many_nodes_take_what_was_published(void **state)
     assert_true(fabs(small / 0.1831 - 1) < 0.15);
 }
 
-/* Rings alone: a rank more is a step more, a node more a hop, whatever the size. Sharing 7 billion updates of 1,024 A100
- * out by a broadcast each took 2.6 ms for each (InternLM/InternEvo, its two ways to shard states). */
+/* Rings alone: a rank more is a step more, a node more a hop, whatever the size. Sharing 7 billion updates of 1,024
+ * A100 out by a broadcast each took 2.6 ms for each (InternLM/InternEvo, its two ways to shard states). */
 static void broadcasts_go_around_the_ring(void **state)
 {
     (void)state;

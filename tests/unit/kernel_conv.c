@@ -198,8 +198,8 @@ static void depthwise_without_a_kernel_of_its_own(void **state)
     }
 }
 
-/* Rows of the same file: a result of a narrow group costs the same whatever its width, unless that does not divide 32.
- * */
+/* Rows of the same file: a result of a narrow group costs the same whatever its width, unless that does not divide
+ * 32. */
 static void narrow_groups_as_measured(void **state)
 {
     (void)state;
@@ -322,7 +322,8 @@ static void a_device_nobody_measured_gets_a_sane_answer(void **state)
     assert_true(ms > ft__floor_ms(&stranger, &op) && ms < 1e5);
 }
 
-/* The power of two in the channels of a group, read and written; behind them what the library answers, but for depthwise filters. */
+/* The power of two in the channels of a group, read and written; behind them what the library answers, but for
+ * depthwise filters. */
 static void trees_see_what_divides_the_channels(void **state)
 {
     (void)state;

@@ -69,7 +69,8 @@ static void ways_of_running_are_those_that_the_library_answers(void **state)
     assert_int_equal(filters.split + filters.cluster_m + filters.cluster_n + filters.room + filters.depth, 0);
 }
 
-/* Taps far apart are beyond Hopper's kernels: cuDNN 9.19 answers one of the generation before, which has no clusters. */
+/* Taps far apart are beyond Hopper's kernels: cuDNN 9.19 answers one of the generation before, which has no
+ * clusters. */
 static void how_far_taps_lie_apart_decides(void **state)
 {
     (void)state;

@@ -60,8 +60,8 @@ static void kernels_hold_what_they_were_seen_to_hold(void **state)
     ft__arena_free(arena);
 }
 
-/* A transposed convolution of 256 channels to one, 16 x 4000 samples to 32008: what it reads is copied into another order
- * as it is, what it gives is padded to eight channels; not the other way round. */
+/* A transposed convolution of 256 channels to one, 16 x 4000 samples to 32008: what it reads is copied into another
+ * order as it is, what it gives is padded to eight channels; not the other way round. */
 static void a_transposed_convolution_pads_its_own_result(void **state)
 {
     (void)state;

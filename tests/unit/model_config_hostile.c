@@ -1,4 +1,5 @@
-/* config.json: what no type may pass over, tried on every type; lists of layers, groups and indexers that contradict. */
+/* config.json: what no type may pass over, tried on every type; lists of layers, groups and indexers that
+ * contradict. */
 #include "config_readers.h"
 #include "import/config/architecture.h"
 

@@ -1,5 +1,5 @@
-/* Several engines behind a router: who is given a request, and what that makes clients wait; on engines whose iterations
- * take a millisecond, whatever is in them. */
+/* Several engines behind a router: who is given a request, and what that makes clients wait; on engines whose
+ * iterations take a millisecond, whatever is in them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

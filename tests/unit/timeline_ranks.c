@@ -52,8 +52,8 @@ static void waiting_for_the_host_is_not_exposed_exchange(void **state)
     end(&r);
 }
 
-/* Through slots of PCIe exchanges add their whole time; over links most of it is hidden. GeForce cards' gathers are, too:
- * nobody has shown the contrary. */
+/* Through slots of PCIe exchanges add their whole time; over links most of it is hidden. GeForce cards' gathers are,
+ * too: nobody has shown the contrary. */
 static void slots_hide_nothing(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
-/* finish_beside.c: what a table cannot say of Reformer's positions and buckets, of what Evolla reads beside words, and of
- * the stack that acts for π0. */
+/* finish_beside.c: what a table cannot say of Reformer's positions and buckets, of what Evolla reads beside words, and
+ * of the stack that acts for π0. */
 #include <inttypes.h>
 #include <string.h>
 

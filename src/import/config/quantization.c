@@ -255,8 +255,8 @@ static ft_status eight_bit_ints(reading *r)
     return FT_OK;
 }
 
-/* Files of many formats lie in a repository of GGUF: its name or tag says which, as `bits` here (data/suffixes.json). Of
- * widths without a format (Q5, Q6) none is taken. */
+/* Files of many formats lie in a repository of GGUF: its name or tag says which, as `bits` here (data/suffixes.json).
+ * Of widths without a format (Q5, Q6) none is taken. */
 static ft_status gguf(reading *r) { return whole_bits(r, json_integer_value(json_object_get(r->q, "bits"))); }
 
 /* AMD's: formats of weights and of what they are multiplied by under one roof, by Quark's own words for them. */
