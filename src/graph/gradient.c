@@ -86,7 +86,7 @@ static void other(ft_tape *t, const ft_node *n, ft_ref g)
         back.blocks = n->blocks;
     }
     if (n->op.kind == FT_OP_OTHER) {
-        back.op.u.other.bytes *= 2;
+        back.op.u.other.bytes *= n->back > 0 ? (double)n->back : 2;
         back.op.u.other.flops *= 2;
     } else {
         back.count = 2;

@@ -156,6 +156,7 @@ typedef struct ft_node {
     float empty;          /* of a product's rows, the share that only fills up what experts get; 0 */
     double held_bytes;    /* convolutions: what the model's own code holds while it runs, its result counted, where a
                              * run of it was counted (ft_graph.held_bytes); 0: not said */
+    float back;           /* FT_DO_OTHER: bytes that its gradient moves over its own; 0: 2 */
     float effort;         /* its time over the op's, for reasons that were asked for (an uneven load of experts); 1 */
     ft_walk walk;         /* of kernels that wait for memory */
     float trips, blocks;  /* of such a walk: dependent trips of a thread block, how many blocks */

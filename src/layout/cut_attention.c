@@ -5,7 +5,8 @@
  *
  *     ring     Keys and values travel while the ones that are there are used: in sum an all-gather; going back they
  *              travel again, with their gradients (Liu et al. 2023; Transformer Engine's p2p). Two parts are there at a
- *              time: the one in use and the one that comes.
+ *              time: the one in use and the one that comes. What the parts found is merged in the results' own format
+ *              (AttnFuncWithCPAndKVP2P of its context_parallel.py, 2.x).
  *     gather   They are gathered first (Llama 3, Dubey et al. 2024, section 3.3.2; Transformer Engine's all_gather).
  *              Going back they are gathered again and their gradients scattered.
  *     pytorch  torch/distributed/tensor/experimental/_attention.py of PyTorch 2.6 to 2.11, as its options stand:
@@ -100,9 +101,37 @@ static void rectangle(cutter *c, ft_node *n)
     n->op.u.attention.window = 0;
 }
 
-/* What a step found is merged into what is there: reads both, the latter in fp32, and writes that, in one kernel of a
- * compiler's. Those of the gradients take about twice that. */
-static void merge_parts(cutter *c, ft_ref y)
+/* What a step found is merged into what is there. */
+typedef struct merging {
+    double launches, bytes; /* of a layer, all steps */
+    double back;            /* bytes going back over these */
+} merging;
+
+/* PyTorch's: reads both, the latter in fp32, and writes that, in one kernel of a compiler's. Those of the gradients
+ * take about twice that. */
+static merging merges_of_pytorch(const cutter *c, ft_ref y)
+{
+    const ft_tensor *t = cut_tensor(c, y);
+    double steps = (double)c->p->cp - 1, fp32 = 4;
+    return (merging){
+        .launches = steps, .bytes = steps * ft__tensor_numel(t) * (2 * fp32 + t->element_bytes), .back = 2};
+}
+
+/* Transformer Engine's: keys and values are copied into one buffer; the first result is scaled, each further one is
+ * added to it, and their statistics are merged in small kernels (the rank whose queries are the last has all of them
+ * whole, and the others wait for it). Going back the buffer is copied, and every step's three gradients are added to
+ * what is there, the first copied. */
+static merging merges_of_ring(const cutter *c, const ft_node *n, ft_ref y)
+{
+    double cp = (double)c->p->cp, queries = ft__tensor_bytes(cut_tensor(c, y)), copied = 2, added = 3;
+    double keys = ft__tensor_bytes(cut_tensor(c, n->in[1])) + ft__tensor_bytes(cut_tensor(c, n->in[2]));
+    double results = (copied + added * (cp - 1)) * queries, kept = copied * keys;
+    return (merging){.launches = 2 * cp + 1,
+                     .bytes = results + kept,
+                     .back = 1 + (copied + added * (cp - 1)) * keys / (results + kept)};
+}
+
+static void merge_parts(cutter *c, ft_ref y, merging m)
 {
     if (c->status != FT_OK) return;
     ft_tensor t = *cut_tensor(c, y);
@@ -113,11 +142,11 @@ static void merge_parts(cutter *c, ft_ref y)
         c->status = ft__no_memory(c->err);
         return;
     }
-    double numel = ft__tensor_numel(&t), fp32 = 4;
     ft_node n = {.verb = FT_DO_OTHER, .at = FT_AT(ATTN_MERGE_PARTS), .traffic = 1, .effort = 1, .in_place = true};
     n.name = n.at->name;
-    n.count = (float)(c->p->cp - 1);
-    n.op = ft__bytes_kernel("merge", t.dtype, numel * (2 * fp32 + t.element_bytes), 6 * numel);
+    n.count = (float)m.launches;
+    n.back = (float)m.back;
+    n.op = ft__bytes_kernel("merge", t.dtype, m.bytes / m.launches, 6 * ft__tensor_numel(&t));
     n.in[n.in_count++] = y;
     n.out[n.out_count++] = out;
     ft__cut_emit(c, &n);
@@ -179,5 +208,6 @@ void ft__cut_attention(cutter *c, ft_node *n)
         ft__cut_give(c, n->out[i], (share){.rows = heads, .cols = 1 / cp, .part = heads, .split = s.split});
     ft__cut_emit(c, n);
     if (trade) c->alias[y] = ft__cut_trade(c, n->at, y, FT_AXIS_CONTEXT);
-    if (cp > 1 && kind == FT_CONTEXT_PYTORCH) merge_parts(c, y);
+    if (cp > 1 && kind == FT_CONTEXT_PYTORCH) merge_parts(c, y, merges_of_pytorch(c, y));
+    if (cp > 1 && kind == FT_CONTEXT_RING) merge_parts(c, y, merges_of_ring(c, n, y));
 }

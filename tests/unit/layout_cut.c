@@ -168,6 +168,16 @@ static double merged_launches(const ft_graph *g, ft_phase phase)
     return launches;
 }
 
+/* What one layer's merging moves. */
+static double merged_bytes(const ft_graph *g, ft_phase phase)
+{
+    double bytes = 0;
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (!strcmp(g->nodes[i].name ? g->nodes[i].name : "", "attn.merge_parts") && g->nodes[i].phase == phase)
+            bytes += (double)g->nodes[i].count * g->nodes[i].op.u.other.bytes;
+    return bytes;
+}
+
 /* Attention's workspace of a phase, and that of its exchanges. */
 static void workspaces(const ft_graph *g, ft_phase phase, double *attention, double *exchange)
 {
@@ -204,8 +214,15 @@ static void kinds_of_context_differ_in_what_travels(void **state)
         assert_true(again == (pytorch ? heads * keys : 0));
         assert_true(scattered == (trades || pytorch ? 0 : 2 * keys)); /* they travel again, with their gradients */
         assert_true(sent == (pytorch ? 2 * heads * keys : 0));        /* fp32, a quarter in each of four steps */
-        assert_true(merged_launches(g, FT_FORWARD) == (pytorch ? 32 * 3 : 0));
-        assert_true(merged_launches(g, FT_BACKWARD) == (pytorch ? 32 * 3 : 0));
+        /* PyTorch merges three results. Transformer Engine copies the keys, scales the first, adds three, and does the
+         * same with their statistics. */
+        double merges = pytorch ? 3 : kind == FT_CONTEXT_RING ? 9 : 0, q = 2 * 2048 * 2048, kv = q / 2;
+        assert_true(merged_launches(g, FT_FORWARD) == 32 * merges);
+        assert_true(merged_launches(g, FT_BACKWARD) == 32 * merges);
+        if (kind == FT_CONTEXT_RING) {
+            assert_true(merged_bytes(g, FT_FORWARD) == 11 * q + 2 * kv);
+            assert_true(fabs(merged_bytes(g, FT_BACKWARD) / (11 * q + 13 * kv) - 1) < 1e-6);
+        }
         workspaces(g, FT_FORWARD, &held, &passing);
         bool whole = pytorch || kind == FT_CONTEXT_GATHER; /* while attention runs; of a ring two of four parts */
         assert_true(held == (whole ? heads * keys / 32 : 0));
