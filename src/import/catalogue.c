@@ -1,6 +1,7 @@
 /* catalogue.c: the models compiled in from data/models/, found by name, alias or hub id; and opening whatever a request
  * calls a model: such a name, a config.json, or a folder that holds one. */
 #define _GNU_SOURCE /* S_ISDIR under -std=c17 */
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include "import/embedded.h"
 #include "import/onnx/onnx.h"
 
-enum { LONGEST_NAME = 128, LONGEST_PATH = 4096, MOST_NAMES = 4096 };
+enum { LONGEST_NAME = 128, LONGEST_PATH = 4096, MOST_NAMES = 4096, FAMILY_SHOWN = 6 };
 
 size_t ft__model_count(void) { return ft__embedded_model_count; }
 
@@ -238,22 +239,53 @@ static ft_status read_folder(const char *folder, const char *nearest, ft_arch *o
     return read_file(path, nearest, out, err);
 }
 
-/* llama3 is a family: of its models the one with the shortest name, llama-3-8b, is nearer than llama-33b. */
-static const ft_model_entry *find_family(const char *wanted)
+/* Whether it is one of a family: llama3 is one, llama-3-8b is of it, llama-33b is not; flux.1-dev and qwen3-4b are of
+ * flux and of qwen. */
+static bool is_of_family(const char *name, const char *family)
 {
-    const ft_model_entry *found = NULL;
-    if (!*wanted || *wanted == '-' || *wanted == '.') return NULL;
-    for (size_t i = 0; i < ft__embedded_model_count; i++) {
-        const ft_model_entry *entry = &ft__embedded_models[i];
-        const char *a = wanted, *b = entry->name;
-        for (; *a; a++, b++) {
-            while (*a != '-' && *b == '-') b++;
-            while (*a == '-' && *b != '-') a++;
-            if (!*a || *a != *b) break;
-        }
-        if (!*a && *b == '-' && (!found || strlen(entry->name) < strlen(found->name))) found = entry;
+    const char *a = family, *b = name;
+    for (; *a; a++, b++) {
+        while (*a != '-' && *b == '-') b++;
+        while (*a == '-' && *b != '-') a++;
+        if (!*a || *a != *b) break;
     }
-    return found;
+    const bool word = a > family && isalpha((unsigned char)a[-1]);
+    return !*a && (*b == '-' || (word && (*b == '.' || isdigit((unsigned char)*b))));
+}
+
+/* The shorter name first: what a family is called by, and not one of its variants. */
+static int by_length(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    size_t m = strlen(x), n = strlen(y);
+    return m != n ? (m > n) - (m < n) : strcmp(x, y);
+}
+
+/* How many models a family has; `names`: the first of them. */
+static size_t find_family(const char *wanted, const char **names)
+{
+    const char *all[MOST_NAMES];
+    size_t count = 0;
+    if (!*wanted || *wanted == '-' || *wanted == '.') return 0;
+    for (size_t i = 0; i < ft__embedded_model_count && count < MOST_NAMES; i++)
+        if (is_of_family(ft__embedded_models[i].name, wanted)) all[count++] = ft__embedded_models[i].name;
+    if (count > 1) qsort(all, count, sizeof *all, by_length);
+    for (size_t i = 0; i < count && i < FAMILY_SHOWN; i++) names[i] = all[i];
+    return count;
+}
+
+static ft_status name_family(const char *what, const char *const *names, size_t count, ft_error *err)
+{
+    char all[FAMILY_SHOWN * (LONGEST_NAME + 2)] = "";
+    size_t shown = count < FAMILY_SHOWN ? count : FAMILY_SHOWN, length = 0;
+    for (size_t i = 0; i < shown; i++)
+        length += (size_t)snprintf(all + length, sizeof all - length, "%s%s", i ? ", " : "", names[i]);
+    int cut = (int)ft__utf8_cut(what, 100);
+    if (count > shown)
+        return ft__fail_at(err, FT_E_NAME, "model", 0, 0,
+                           "\"%.*s\" may be any of %s and %zu more: say which (`foretell models %.*s` lists them)", cut,
+                           what, all, count - shown, cut, what);
+    return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"%.*s\" may be any of %s: say which", cut, what, all);
 }
 
 static ft_status unknown(const char *what, ft_error *err)
@@ -263,8 +295,11 @@ static ft_status unknown(const char *what, ft_error *err)
     size_t count = ft__embedded_model_name_count < MOST_NAMES ? ft__embedded_model_name_count : MOST_NAMES;
     for (size_t i = 0; i < count; i++) names[i] = ft__embedded_model_names[i].name;
     const char *nearest = fold(what, wanted) ? ft__nearest(wanted, names, count) : NULL;
-    const ft_model_entry *family = fold(what, wanted) ? find_family(wanted) : NULL;
-    const ft_model_entry *entry = family ? family : nearest ? ft__model_find(nearest) : NULL;
+    const char *family[FAMILY_SHOWN];
+    size_t members = fold(what, wanted) ? find_family(wanted, family) : 0;
+    if (members > 1 && !strchr(what, '/')) return name_family(what, family, members, err);
+    const char *meant = members ? family[0] : nearest;
+    const ft_model_entry *entry = meant ? ft__model_find(meant) : NULL;
     int shown = (int)ft__utf8_cut(what, 100);
     if (entry)
         return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "unknown model \"%.*s\"; did you mean \"%s\"?", shown, what,

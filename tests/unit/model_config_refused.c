@@ -283,6 +283,11 @@ static void a_model_is_a_name_a_file_or_a_folder(void **state)
     assert_int_equal(5, arch.layers);
     opening("llama-3-9b", FT_E_NAME, "did you mean \"llama-3-");
     opening("meta-llama/Llama-3.1-8C", FT_E_NAME, "did you mean \"meta-llama/Llama-3.1-8B\"");
+    opening("llama-3.1", FT_E_NAME,
+            "\"llama-3.1\" may be any of llama-3.1-8b, llama-3.1-70b, llama-3.1-405b, llama-3.1-minitron-");
+    opening("flux", FT_E_NAME, "\"flux\" may be any of flux.1-dev, ");
+    opening("Qwen3", FT_E_NAME, "\"Qwen3\" may be any of qwen3-");
+    opening("Qwen3", FT_E_NAME, "more: say which (`foretell models Qwen3` lists them)");
     opening("", FT_E_NAME, "empty");
     opening("zzzzzzzzzzzzzzzzzzzzzz", FT_E_NAME, "foretell models");
     const char *strange = scratch_text("strange.json", "{\"model_type\":\"baichuan\"}");
