@@ -87,6 +87,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
     X(tuned_vectors, "decoding, compiled: products of one row are the compiler's own kernels, no library's")       \
     X(replays_tokens, "decoding, compiled: a recorded graph is replayed, the next one issued while it runs")       \
+    X(launches_block, "the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)")          \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
     X(uneven_chunks, "chunks of an interleaved pipeline may differ by a layer")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \

@@ -143,7 +143,8 @@ static void exchange(const ft_lanes *l, int32_t i, double waits, double *ended, 
     /* Steps of a ring, one after each of the kernel's: the last one when that has ended. */
     if (l->left[i] > 0 && going_back && kind == FT_EXCHANGE_SEND_RECV)
         *lane = ended[i] = later(ended[i], c->gpu + l->comm[i]);
-    if (l->left[i] < 0) c->gpu = later(c->gpu, ended[i]);
+    if (l->left[i] < 0 || b->blocks) c->gpu = later(c->gpu, ended[i]);
+    if (b->blocks) c->host = later(c->host, c->gpu);
     tell(l, FT_SEEN_EXCHANGE, (int)l->axis[i], i, start, *lane, 0);
 }
 
@@ -177,6 +178,7 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         c->began = start;
         c->gpu = later(start + all, c->host + b->count * b->host + l->latency + d);
         if (along) c->gpu = later(c->gpu, waits + all * left);
+        if (b->blocks) c->gpu = start + all + (b->count * calls - 1) * (b->host / calls + l->latency);
         c->host += b->count * b->host;
         ended[i] = c->gpu;
         tell(l, FT_SEEN_KERNEL, FT_LANE_GPU, i, start, c->gpu, 0);

@@ -28,7 +28,8 @@ static void play(const ft_pace *p, const ft_node_cost *b, streams *s)
         double d = (b->gpu * p->gpu_scale + p->gap) / calls;
         /* n equal launches through two servers in a row: the last ends after the slower of the two had its n. */
         double first = s->host + h + p->latency, last = s->host + n * h + p->latency;
-        s->gpu = fmax(fmax(s->gpu, first) + n * d, last + d);
+        s->gpu = b->blocks ? fmax(s->gpu, first) + n * d + last - first + (n - 1) * p->latency
+                           : fmax(fmax(s->gpu, first) + n * d, last + d);
         s->host += n * h;
         s->running += n * d;
         s->launches += b->count;

@@ -134,7 +134,8 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     cost->count = (double)n->count;
     cost->host = ft__host_node_us(host, n) * 1e-3;
     cost->calls = ft__host_calls(n);
-    cost->waits = n->synced || n->verb == FT_DO_SYNC;
+    cost->blocks = ft__stack(t->work)->launches_block;
+    cost->waits = cost->blocks || n->synced || n->verb == FT_DO_SYNC;
     t->host_ms += cost->host * times;
     if (!ft__node_runs(n)) return FT_OK;
     ft_op op = settled(t->device, n);

@@ -43,6 +43,8 @@ static const turn turns[] = {
     {"sums_whole", "megatron_deepspeed", "\"never\"", "gpt3-6.7b", FT_BF16, 1, 2, 32, 1, 2, COMM, -1},
     {"widens_gradients", "megatron_deepspeed", "false", "gpt2", FT_BF16, 1, 2, 1, 0, 8, LAUNCHES, -1},
     {"reads_received", "megatron", "true", "gpt2", FT_BF16, 2, 2, 1, 0, 8, STEP, 1},
+    {"launches_block", "megatron", "true", "gpt2", FT_BF16, 2, 2, 1, 0, 8, STEP, 1},
+    {"launches_block", "megatron_deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"casts_apart", "pytorch", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"keeps_low_operands", "megatron", "false", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, PEAK, 1},
     {"lora_scale_in_product", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},

@@ -56,6 +56,7 @@ static double walk_slowly(const rig *r)
                 for (int k = 0; k < (int)(cost->count * calls); k++) {
                     host += cost->host / calls;
                     if (cost->gpu > 0) gpu = fmax(gpu, host + r->pace.latency) + (cost->gpu + r->pace.gap) / calls;
+                    if (cost->blocks) host = fmax(host, gpu);
                 }
                 if (cost->waits) host = gpu = fmax(host, gpu);
             }
@@ -116,11 +117,16 @@ static void any_mix_comes_out_as_launch_by_launch(void **state)
     random_source random = {17};
     for (int round = 0; round < 2000; round++) {
         rig r = make_rig(1 + (int)random_below(&random, 4), 1 + (int64_t)random_below(&random, 200), 0, 0);
+        bool blocks = random_below(&random, 8) == 0;
         for (int i = 0; i < NODES; i++)
             r.costs[i] = (ft_node_cost){
-                0.001 + 0.02 * random_unit(&random),
-                random_below(&random, 4) ? 0.04 * random_unit(&random) * random_unit(&random) : 0,
-                1 + (double)random_below(&random, 3), random_below(&random, 12) == 0, (double)random_below(&random, 3)};
+                .host = 0.001 + 0.02 * random_unit(&random),
+                .gpu = random_below(&random, 4) ? 0.04 * random_unit(&random) * random_unit(&random) : 0,
+                .count = 1 + (double)random_below(&random, 3),
+                .waits = random_below(&random, 12) == 0 || blocks,
+                .calls = (double)random_below(&random, 3),
+                .blocks = blocks,
+            };
         r.entry[1] = 0.01 * random_unit(&random);
         r.pace.gap = 0.001;
         r.pace.queue = 1e9; /* walk_slowly has none */
