@@ -175,8 +175,14 @@ typedef struct ft_arch {
     bool rotary_fp32;         /* queries and keys are raised to be turned: cohere, ernie4_5 */
     bool rotary_tables_fp32;  /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */
     bool rotary_complex;      /* pairs are turned as complex numbers, before they are transposed: llama4 */
+    bool rotary_twice;        /* layers with and without a window have tables of their own: gemma3, modernbert, olmo3 */
+    bool rotary_raised_twice; /* raised once to be scaled and again to be turned: modernbert */
+    int64_t rotary_lookups;   /* kernels by which every layer takes its rows of a table that is kept, and repeats them
+                               * for queries and for keys: 3 gptj, 1 codegen; 0: tables are made once for all */
+    bool heads_regrouped;     /* heads lie in groups of a product's result, and each part is copied in order: codegen */
     bool rotary_joins;        /* what is turned is joined with the rest even where there is none: phi3 */
-    bool counted_positions;   /* learned positions count the tokens that are no padding: roberta */
+    bool counted_positions;   /* positions count the tokens that are no padding: roberta, m2m_100 */
+    bool always_caches;       /* whole passes fill a cache too, as nothing tells them not to: m2m_100 */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
     bool bias_each;           /* every layer has such a table: umt5 */
     int64_t ahead;            /* streams that predict further tokens beside the words' own: prophetnet */

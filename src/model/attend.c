@@ -165,7 +165,9 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
         named[4] = k;
     }
     ft_dtype low = ft__tensor_of(b, v)->dtype;
-    if (!m->stack->fused_softmax) { /* Megatron's products read the views as they are */
+    /* Heads of one sequence alone are a batch of matrices as they lie: matmul's reshape is a view of them. */
+    bool apart = a->batch > 1 || !ft__part_spelled_out(m);
+    if (!m->stack->fused_softmax && (apart || s->baddbmm)) { /* Megatron's products read the views as they are */
         q = ft__contiguous(b, at, q);
         if (s->baddbmm)
             k = ft__contiguous(b, at, k);
@@ -183,7 +185,7 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     scores = ft__dropout(b, FT_AT(ATTN_DROPOUT), scores, s->dropout);
     mark_core(b, first);
     m->probabilities = scores;
-    if (!m->stack->fused_softmax) v = ft__contiguous(b, at, v);
+    if (!m->stack->fused_softmax && apart) v = ft__contiguous(b, at, v);
     ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), scores, v, pairs, a->q_len, v_dim, a->kv_len, "nn");
     /* Rows of an odd length cannot be read by vectors: the library falls back to its kernels of single elements. */
     if (s->sinks && !s->sink_scales && a->q_len > 1 && b->status == FT_OK)

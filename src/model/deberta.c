@@ -6,15 +6,23 @@
 #include "model/parts.h"
 #include "model/relative.h"
 
+/* What every layer makes anew (modeling_deberta_v2.py, disentangled_attention_bias): columns of distances, shifted and
+ * clamped, those of keys turned round before that and the first side's added to a zero; the mask as truths, and their
+ * opposite. And numbers that Python makes tensors of on the host, takes a root of and lowers, for three scales. */
+enum { OF_QUERIES = 3, OF_KEYS = 3, OF_MASK = 2, ON_HOST = 12 };
+
 /* Of one side: a product over all places, then for each pair of tokens the column of their distance. */
-static ft_ref by_place(ft_maker *m, ft_ref x, ft_ref places, int64_t pairs)
+static ft_ref by_place(ft_maker *m, ft_ref x, ft_ref places, int64_t pairs, int columns)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t rows = 2 * a->relative_span;
-    ft_ref table = ft__copy(b, FT_AT(ATTN_BIAS), ft__view(b, places, a->heads * rows, a->head_dim, true), pairs * rows,
-                            a->head_dim);
+    bool written = ft__part_spelled_out(m);
+    ft_ref laid = ft__view(b, places, a->heads * rows, a->head_dim, true);
+    if (written) laid = ft__contiguous(b, FT_AT(ATTN_BIAS), laid); /* head by head, then once for each sequence */
+    ft_ref table = ft__copy(b, FT_AT(ATTN_BIAS), laid, pairs * rows, a->head_dim);
     ft_ref score = ft__matmul(b, FT_AT(ATTN_BIAS), x, table, pairs, m->q_len, rows, a->head_dim, "nt");
+    if (written) ft__no_grad_kernels(b, FT_AT(ATTN_BIAS), "addu", FT_NONE, m->q_len, m->kv_len, 8, columns);
     score = ft__take_along(b, FT_AT(ATTN_BIAS), score, pairs * m->q_len, m->kv_len);
     return ft__pointwise(b, FT_AT(ATTN_BIAS), "divu", score);
 }
@@ -55,15 +63,19 @@ ft_ref ft__part_disentangled(ft_maker *m, ft_ref x)
     ft_ref added = FT_NONE;
     if (a->relative_span > 0 && a->relative_keys)
         added = by_place(m, q, applied(m, FT_AT(ATTN_BIAS), m->places, a->relative_own ? made(m, a->key_bias) : key),
-                         pairs);
+                         pairs, OF_QUERIES);
     if (a->relative_span > 0 && a->relative_queries) {
         ft_ref other = by_place(m, k, applied(m, FT_AT(ATTN_BIAS), m->places, a->relative_own ? made(m, true) : query),
-                                pairs);
+                                pairs, OF_KEYS);
         other = ft__view(b, other, rows, m->kv_len, true); /* keys by queries, turned: it is read across */
         added = added == FT_NONE ? other : ft__add(b, FT_AT(ATTN_BIAS), added, other);
     }
     if (added != FT_NONE) scores = ft__add(b, FT_AT(ATTN_BIAS), scores, added);
     ft_ref hidden = ft__input(b, m->batch * m->q_len, m->kv_len, 1);
+    if (ft__part_spelled_out(m)) {
+        ft__module(b, ON_HOST);
+        ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "compare", FT_NONE, m->batch * m->q_len, m->kv_len, 1, OF_MASK);
+    }
     scores = ft__pointwise2(b, FT_AT(ATTN_MASK), "where", scores, hidden);
     ft_ref share = ft__dropout(b, FT_AT(ATTN_DROPOUT), ft__row(b, FT_AT(ATTN_SOFTMAX), "softmax", scores),
                                a->attention_dropout);
@@ -80,6 +92,7 @@ void ft__part_places(ft_maker *m)
     if (a->relative_span < 1) return;
     m->places = ft__parameter(b, "rel_embeddings", 2 * a->relative_span, a->hidden);
     if (a->relative_norm) m->places = ft__part_norm(m, FT_AT(ATTN_BIAS), m->places, a->norm, a->norm_bias);
+    enum { SHORT = 9, LONG = 25 }; /* distances and their buckets; with the mask that says who sees whom */
     ft__no_grad_kernels(b, FT_AT(ATTN_BIAS), "copy", FT_NONE, m->q_len, m->kv_len, 8,
-                        9); /* distances and their buckets */
+                        ft__part_spelled_out(m) ? LONG : SHORT);
 }

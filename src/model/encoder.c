@@ -93,6 +93,9 @@ static ft_ref attention(ft_maker *m, ft_ref x)
         v = ft__linear(b, FT_AT(ATTN_V_PROJ), x, width, bias, FT_CUT_COLUMNS);
     }
     if (a->position == FT_ROTARY) {
+        if (ft__part_spelled_out(m)) /* cosines and sines, each repeated for neighbouring pairs */
+            ft__no_grad_kernels(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->head_dim,
+                                ft_dtype_bytes(b->stored), 2);
         q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, a->head_dim, a->head_dim);
         k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), k, a->heads, a->head_dim, a->head_dim);
     } else {

@@ -40,6 +40,11 @@ ft_ref ft__part_norm_bare(ft_maker *m, ft_at at, ft_ref x);
 ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref x);
 /* Rotary tables for q_len positions of `dim`: the handful of small kernels before the first layer. */
 void ft__part_rotary_tables(ft_maker *m, int64_t dim);
+/* Before the first layer, as transformers does it: before.c. */
+bool ft__part_spelled_out(const ft_maker *m); /* its modules, operator by operator: no engine, no compiler */
+int ft__part_mask_kinds(const ft_arch *a);    /* 2: layers with a window and without */
+void ft__part_mask_indices(ft_maker *m);      /* numbers of batches, heads, queries and keys, and constants */
+void ft__part_window_mask(ft_maker *m);       /* which keys a window hides from whom */
 /* Applies them to x: [batch * q_len, heads * head_dim] seen as heads; `strided`: x is a transposed view. */
 /* Heads as attention wants them, [batch, heads, tokens, dim], of a projection's result. */
 ft_ref ft__part_by_head(ft_maker *m, ft_ref x, int64_t heads, int64_t dim);

@@ -1,14 +1,24 @@
 /* rotary.c: rotary positions: their tables, and queries and keys turned by them. */
 #include "graph/emit.h"
 #include "model/parts.h"
+#include "model/relative.h"
 
-void ft__part_rotary_tables(ft_maker *m, int64_t dim)
+/* transformers raises positions and frequencies first, and lays the angles out twice. */
+static void raise_angles(ft_maker *m, int64_t dim)
+{
+    enum { RAISED = 2, LAID = 1 };
+    if (ft__part_spelled_out(m))
+        ft__no_grad_kernels(&m->b, FT_AT(ROTARY), "copy", FT_NONE, m->q_len, dim, 4, RAISED + LAID);
+}
+
+static void make_tables(ft_maker *m, int64_t dim)
 {
     ft_build *b = &m->b;
     ft_dtype low = b->stored;
     ft__buffer(b, 1, dim / 2, 4); /* frequencies */
     bool training = b->training;
     b->training = false;
+    raise_angles(m, dim);
     ft_ref angle = ft__activation(b, m->q_len, dim, FT_FP32);
     ft_ref positions = ft__pointwise(b, FT_AT(ROTARY), "addu", angle); /* outer product of positions and frequencies */
     ft_ref c = ft__pointwise(b, FT_AT(ROTARY), "cos", positions), s = ft__pointwise(b, FT_AT(ROTARY), "sin", positions);
@@ -22,6 +32,19 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim)
     ft__module(b, 1);
 }
 
+void ft__part_rotary_tables(ft_maker *m, int64_t dim)
+{
+    const ft_arch *a = m->arch;
+    bool written = ft__part_spelled_out(m);
+    if (a->rotary_lookups > 0 && written) { /* kept: every layer takes its own rows */
+        m->cos = ft__buffer(&m->b, m->q_len, dim, ft_dtype_bytes(m->b.stored));
+        m->sin = ft__buffer(&m->b, m->q_len, dim, ft_dtype_bytes(m->b.stored));
+        return;
+    }
+    if (a->rotary_twice && written && ft__part_mask_kinds(a) > 1) make_tables(m, dim);
+    make_tables(m, dim);
+}
+
 /* x cos + rotate_half(x) sin; the half turn is a negated slice and a concatenation. Cohere raises x before that, Ernie
  * what it made of it. */
 static ft_ref rotate_half(ft_maker *m, ft_at at, ft_ref x, int64_t dim)
@@ -29,7 +52,7 @@ static ft_ref rotate_half(ft_maker *m, ft_at at, ft_ref x, int64_t dim)
     ft_build *b = &m->b;
     int64_t rows = ft__tensor_of(b, x)->rows;
     ft_ref wide = m->arch->rotary_fp32 ? ft__cast(b, at, x, FT_FP32) : x;
-    if (!m->arch->rotary_repeats) x = wide;
+    if (!m->arch->rotary_repeats) x = m->arch->rotary_raised_twice ? ft__cast(b, at, x, FT_FP32) : wide;
     ft_ref straight = ft__mul(b, at, wide, m->cos);
     ft_ref upper = ft__slice(b, x, rows, dim / 2), lower = ft__slice(b, x, rows, dim / 2);
     lower = ft__pointwise(b, at, "neg", lower);

@@ -45,7 +45,9 @@ static ft_ref remembered(ft_maker *m, ft_at at, ft_ref over, const stack *s, con
     ft_ref x = ft__linear(b, at, over, a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
     int64_t fresh = m->batch * (w->cross ? w->kv_len : s->q_len) * a->heads;
     x = ft__view(b, x, fresh, a->head_dim, true);
-    if (!generates(m) || !s->decodes) return x;
+    if (!s->decodes) return x;
+    if (!generates(m)) /* an empty cache grows by a concatenation */
+        return a->always_caches && ft__part_spelled_out(m) ? ft__copy(b, FT_AT(CROSS_CACHE), x, fresh, a->head_dim) : x;
     if (!w->cross) return ft__part_remember(m, x, a->heads, a->head_dim);
     ft__cache(b, rows, a->head_dim, bytes);
     return ft__copy(b, FT_AT(CROSS_CACHE), x, rows, a->head_dim);
@@ -113,7 +115,14 @@ static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
     const ft_arch *a = m->arch;
     ft_ref tokens = ft__input(b, m->batch, s->q_len, 8), positions = FT_NONE;
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, a->hidden, table);
-    if (a->embed_scale != 0 && a->embed_scale != 1) x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
+    /* transformers multiplies by one as well, and asks before its decoder whether anything is padded. */
+    bool written = ft__part_spelled_out(m) && s->streams == 1;
+    if (written || (a->embed_scale != 0 && a->embed_scale != 1)) x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
+    if (written && s->decodes && !generates(m)) {
+        enum { ASKED = 4 };
+        ft__no_grad_kernels(b, FT_AT(MASK), "compare", FT_NONE, m->batch, s->q_len, 1, ASKED);
+        ft__sync(b, FT_AT(MASK));
+    }
     if (s->seen != FT_NONE) {
         ft__no_grad_kernels(b, FT_AT(EMBED_TOKENS), "compare", FT_NONE, m->batch * s->q_len, a->hidden, 1, 2);
         x = ft__scatter(b, FT_AT(EMBED_TOKENS), x, s->seen, 0, false, false);
@@ -121,7 +130,9 @@ static ft_ref embed(ft_maker *m, const stack *s, ft_ref *table)
     bool frozen = b->frozen;
     if (a->position == FT_SINUSOIDAL) b->frozen = true;
     int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
-    ft_ref places = ft__no_grad_kernels(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, 1, s->q_len, 8, 2);
+    enum { COUNTED = 9, NUMBERED = 2 };
+    ft_ref places = ft__no_grad_kernels(b, FT_AT(EMBED_POSITIONS), "copy", FT_NONE, 1, s->q_len, 8,
+                                        a->counted_positions ? COUNTED : NUMBERED);
     ft_ref p = a->position == FT_LEARNED_POSITION || a->position_rows > 0
                    ? ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions)
                    : ft__buffer(b, s->q_len, a->hidden, ft_dtype_bytes(b->stored));

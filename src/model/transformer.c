@@ -140,20 +140,35 @@ ft_ref ft__part_layers(ft_maker *m, ft_ref x)
 
 /* -- the whole --------------------------------------------------------------------------------- */
 
-/* Positions, packing checks and masks: a dozen small kernels and one synchronisation before the first layer. */
+/* A sketch of one of transformers' kinds of masks: is the batch packed (a difference of neighbouring positions, a
+ * running count, a question to the GPU)? In whole passes it asks for layers with a window and again for those without
+ * (masking_utils.py, find_packed_sequence_indices); frameworks' own layers ask once, by fewer kernels. */
+static ft_ref look_for_packing(ft_maker *m, ft_ref p)
+{
+    enum { OF_LIBRARY = 7, OF_OTHERS = 4 };
+    bool library = ft__part_spelled_out(m);
+    int kinds = library && ft__part_mask_kinds(m->arch) > 1 ? 2 : 1;
+    for (int kind = 0; kind < kinds; kind++) {
+        for (int i = 0; i < (library ? OF_LIBRARY : OF_OTHERS); i++) p = ft__pointwise(&m->b, FT_AT(MASK), "addu", p);
+        ft__sync(&m->b, FT_AT(MASK));
+    }
+    return p;
+}
+
+/* Positions, packing checks and masks: a dozen small kernels and a synchronisation or two before the first layer. */
 static void prepare(ft_maker *m)
 {
     ft_build *b = &m->b;
-    bool training = b->training;
+    bool training = b->training, library = ft__part_spelled_out(m);
     b->training = false;
     ft_ref positions = ft__input(b, m->batch, m->q_len, 8);
     ft_ref p = ft__pointwise(b, FT_AT(POSITIONS), "addu", positions);
-    if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) {
-        for (int i = 0; i < 4; i++) p = ft__pointwise(b, FT_AT(MASK), "addu", p);
-        ft__sync(b, FT_AT(MASK));
-    }
+    if (library) p = ft__pointwise(b, FT_AT(POSITIONS), "addu", p); /* counted, then moved behind what a cache holds */
+    if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) p = look_for_packing(m, p);
+    if (library) ft__part_window_mask(m);
     m->mask = FT_NONE;
     if ((m->work->attention == FT_EAGER || m->arch->no_sdpa) && ft__attends(m->arch)) {
+        if (library) ft__part_mask_indices(m);
         ft_ref full = ft__activation(b, m->batch * m->q_len, m->kv_len, b->stored);
         m->mask = ft__pointwise(b, FT_AT(MASK), "addu", full);
     }

@@ -1,0 +1,43 @@
+/* before.c: what transformers does before the first layer, whatever the layers are: which masks there are, and the small
+ * kernels that make one (src/transformers/masking_utils.py, sdpa_mask and eager_mask). */
+#include "graph/emit.h"
+#include "model/parts.h"
+#include "model/plan.h"
+#include "model/relative.h"
+
+bool ft__part_spelled_out(const ft_maker *m)
+{
+    ft_execution how = m->work->execution;
+    return !m->engine && m->stack->passes_masks && how != FT_RUN_COMPILE && how != FT_RUN_CUDA_GRAPH;
+}
+
+int ft__part_mask_kinds(const ft_arch *a)
+{
+    bool with = false, without = false;
+    for (int64_t i = 0; i < a->layers && !(with && without); i++) {
+        ft_layer_shape l = ft__layer_at(a, i);
+        if (l.mixer != FT_MIX_ATTENTION) continue;
+        with = with || l.window > 0;
+        without = without || l.window < 1;
+    }
+    return with + without;
+}
+
+void ft__part_mask_indices(ft_maker *m)
+{
+    enum { NUMBERED = 4, MOVED = 2, CONSTANTS = 2 };
+    int64_t longest = m->q_len > m->kv_len ? m->q_len : m->kv_len;
+    ft__no_grad_kernels(&m->b, FT_AT(MASK), "fill", FT_NONE, 1, longest, 8, NUMBERED + MOVED + CONSTANTS);
+}
+
+/* sdpa has no window: once a sequence is longer, pairs are compared with both ends of it and the answers joined, in a
+ * step of generation as well, as the cache of such a layer then reports its full length (cache_utils.py). */
+void ft__part_window_mask(ft_maker *m)
+{
+    enum { COMPARED = 5 };
+    const ft_arch *a = m->arch;
+    if (a->window < 1 || a->chunked || m->kv_len <= a->window || m->work->attention != FT_SDPA) return;
+    int64_t keys = m->work->task == FT_DECODE ? a->window : m->kv_len;
+    ft__part_mask_indices(m);
+    ft__no_grad_kernels(&m->b, FT_AT(MASK), "compare", FT_NONE, m->q_len, keys, 1, COMPARED);
+}
