@@ -169,28 +169,23 @@ typedef struct ft_arch {
     bool final_norm, embed_norm; /* embed_norm: bloom, bert */
     bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
     ft_position position;
-    int64_t rotary_dim; /* of head_dim */
-    bool rotary_interleaved;
-    bool rotary_repeats;      /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
-    bool rotary_fp32;         /* queries and keys are raised to be turned: cohere, ernie4_5 */
-    bool rotary_tables_fp32;  /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */
-    bool rotary_complex;      /* pairs are turned as complex numbers, before they are transposed: llama4 */
-    bool rotary_twice;        /* layers with and without a window have tables of their own: gemma3, modernbert, olmo3 */
-    bool rotary_raised_twice; /* raised once to be scaled and again to be turned: modernbert */
-    int64_t rotary_lookups;   /* kernels by which every layer takes its rows of a table that is kept, and repeats them
-                               * for queries and for keys: 3 gptj, 1 codegen; 0: tables are made once for all */
-    bool heads_regrouped;     /* heads lie in groups of a product's result, and each part is copied in order: codegen */
+    int64_t rotary_dim;      /* of head_dim */
+    bool rotary_repeats;     /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
+    bool rotary_fp32;        /* queries and keys are raised to be turned: cohere, ernie4_5 */
+    bool rotary_tables_fp32; /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */
+    bool rotary_complex;     /* pairs are turned as complex numbers, before they are transposed: llama4 */
+    bool rotary_twice, rotary_raised_twice;   /* tables by kind of layer: gemma3, olmo3; a second cast: modernbert */
+    bool rotary_interleaved, heads_regrouped; /* of neighbours; parts copied in order of heads first: codegen */
+    int64_t rotary_lookups;   /* kernels by which each layer takes rows of a kept table: 3 gptj, 1 codegen; 0: none */
     bool rotary_joins;        /* what is turned is joined with the rest even where there is none: phi3 */
     bool counted_positions;   /* positions count the tokens that are no padding: roberta, m2m_100 */
-    bool always_caches;       /* whole passes fill a cache too, as nothing tells them not to: m2m_100 */
     int64_t relative_buckets; /* t5: rows of the table of relative positions */
     bool bias_each;           /* every layer has such a table: umt5 */
     int64_t ahead;            /* streams that predict further tokens beside the words' own: prophetnet */
     bool disentangled;        /* scores of content and of places apart: deberta-v2 */
     int64_t relative_span;    /* places to each side that such scores tell apart; 0: content alone */
     bool relative_keys, relative_queries; /* content looks at places (c2p), places look at content (p2c) */
-    bool relative_own;                    /* places have products of their own, not content's */
-    bool relative_norm;
+    bool relative_own, relative_norm;     /* places have products of their own, not content's; a norm */
     bool shifted;       /* content looks at sines of distances, and scores are shifted into place: xlnet */
     bool bidirectional; /* a decoder's layers over a whole sequence: modernbert */
     int64_t adapter;    /* behind each layer's network, narrower by so much: xmod; 0: none */

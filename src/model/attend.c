@@ -166,8 +166,8 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     }
     ft_dtype low = ft__tensor_of(b, v)->dtype;
     /* Heads of one sequence alone are a batch of matrices as they lie: matmul's reshape is a view of them. */
-    bool apart = a->batch > 1 || !ft__part_spelled_out(m);
-    if (!m->stack->fused_softmax && (apart || s->baddbmm)) { /* Megatron's products read the views as they are */
+    bool apart = a->batch > 1 || s->baddbmm || !ft__part_spelled_out(m);
+    if (!m->stack->fused_softmax && apart) { /* Megatron's products read the views as they are */
         q = ft__contiguous(b, at, q);
         if (s->baddbmm)
             k = ft__contiguous(b, at, k);

@@ -1,5 +1,5 @@
-/* before.c: what transformers does before the first layer, whatever the layers are: which masks there are, and the small
- * kernels that make one (src/transformers/masking_utils.py, sdpa_mask and eager_mask). */
+/* before.c: what transformers does before the first layer, whatever the layers are: which masks there are, and the
+ * small kernels that make one (src/transformers/masking_utils.py, sdpa_mask and eager_mask). */
 #include "graph/emit.h"
 #include "model/parts.h"
 #include "model/plan.h"
@@ -34,10 +34,30 @@ void ft__part_mask_indices(ft_maker *m)
  * step of generation as well, as the cache of such a layer then reports its full length (cache_utils.py). */
 void ft__part_window_mask(ft_maker *m)
 {
-    enum { COMPARED = 5 };
+    enum { COMPARED = 4 };
     const ft_arch *a = m->arch;
     if (a->window < 1 || a->chunked || m->kv_len <= a->window || m->work->attention != FT_SDPA) return;
     int64_t keys = m->work->task == FT_DECODE ? a->window : m->kv_len;
     ft__part_mask_indices(m);
     ft__no_grad_kernels(&m->b, FT_AT(MASK), "compare", FT_NONE, m->q_len, keys, 1, COMPARED);
+}
+
+/* A layer of the cache is made by its first prompt, with an empty tensor for keys and one for values (cache_utils.py,
+ * lazy_initialization): 35 us of Python in a loop beyond the two concatenations
+ * (data/measurements/h200/host_parts.jsonl), half for each, counted in entered modules. */
+void ft__part_first_fill(ft_maker *m)
+{
+    enum { OF_ONE = 4 };
+    if (ft__part_spelled_out(m)) ft__module(&m->b, OF_ONE);
+}
+
+/* Heads that lie in groups of one product's result are copied into their order, part by part. */
+void ft__part_regroup(ft_maker *m, ft_ref *q, ft_ref *k, ft_ref *v)
+{
+    ft_ref *part[3] = {q, k, v};
+    if (!m->arch->heads_regrouped || !ft__part_spelled_out(m)) return;
+    for (int i = 0; i < 3; i++) {
+        const ft_tensor t = *ft__tensor_of(&m->b, *part[i]);
+        *part[i] = ft__copy(&m->b, FT_AT(ATTN_QKV_PROJ), *part[i], t.rows, t.cols);
+    }
 }

@@ -44,7 +44,10 @@ void ft__part_rotary_tables(ft_maker *m, int64_t dim);
 bool ft__part_spelled_out(const ft_maker *m); /* its modules, operator by operator: no engine, no compiler */
 int ft__part_mask_kinds(const ft_arch *a);    /* 2: layers with a window and without */
 void ft__part_mask_indices(ft_maker *m);      /* numbers of batches, heads, queries and keys, and constants */
-void ft__part_window_mask(ft_maker *m);       /* which keys a window hides from whom */
+void ft__part_first_fill(ft_maker *m);
+void ft__part_regroup(ft_maker *m, ft_ref *q, ft_ref *k, ft_ref *v);
+void ft__part_rotary_rows(ft_maker *m); /* of a table that is kept: rotary.c */
+void ft__part_window_mask(ft_maker *m); /* which keys a window hides from whom */
 /* Applies them to x: [batch * q_len, heads * head_dim] seen as heads; `strided`: x is a transposed view. */
 /* Heads as attention wants them, [batch, heads, tokens, dim], of a projection's result. */
 ft_ref ft__part_by_head(ft_maker *m, ft_ref x, int64_t heads, int64_t dim);

@@ -120,3 +120,19 @@ ft_ref ft__part_rotate(ft_maker *m, ft_at at, ft_ref x, int64_t heads, int64_t h
     ft_ref both[2] = {turned, kept};
     return ft__cat(b, at, 2, both, rows, head_dim);
 }
+
+/* Rows of a table that is kept, taken out and repeated for neighbouring pairs in every layer, with all the views that
+ * such indexing makes (modeling_gptj.py, modeling_codegen.py: apply_rotary_pos_emb, rotate_every_two). */
+void ft__part_rotary_rows(ft_maker *m)
+{
+    enum { REPEATED = 4, VIEWS = 25 }; /* cosines and sines, for queries and for keys */
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (a->rotary_repeats && !m->stack->fused_rotary && !m->engine) /* both tables, for queries and keys alike */
+        ft__no_grad_kernels(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim, ft_dtype_bytes(b->stored),
+                            2);
+    if (a->rotary_lookups < 1 || !ft__part_spelled_out(m)) return;
+    ft__no_grad_kernels(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->batch * m->q_len, m->arch->rotary_dim,
+                        ft_dtype_bytes(b->stored), (int)m->arch->rotary_lookups + REPEATED);
+    for (int i = 0; i < VIEWS; i++) ft__view(b, m->cos, m->q_len, m->arch->rotary_dim, false);
+}

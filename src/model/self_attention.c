@@ -32,6 +32,7 @@ ft_ref ft__part_remember(ft_maker *m, ft_ref fresh, int64_t rows_per_token, int6
      * several sequences. */
     const ft_tensor *t = ft__tensor_of(b, fresh);
     if (m->q_len == 1 && (!t->gaps || m->batch == 1)) fresh = ft__view(b, fresh, m->batch * rows_per_token, dim, false);
+    if (!decode) ft__part_first_fill(m);
     if (!decode)
         cache = ft__slice(b, fresh, 1, 1); /* nothing so far */
     else if (full)
@@ -249,36 +250,14 @@ static void project_apart(ft_maker *m, ft_ref x, bool own_values, projected *p)
     p->v = clipped(m, p->v);
 }
 
-/* Rows of a table that is kept, taken out and repeated for neighbouring pairs in every layer, with all the views that
- * such indexing makes (modeling_gptj.py, modeling_codegen.py: apply_rotary_pos_emb, rotate_every_two). */
-static void look_up(ft_maker *m)
-{
-    enum { REPEATED = 4, VIEWS = 25 }; /* cosines and sines, for queries and for keys */
-    ft_build *b = &m->b;
-    if (m->arch->rotary_lookups < 1 || !ft__part_spelled_out(m)) return;
-    ft__no_grad_kernels(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->batch * m->q_len, m->arch->rotary_dim,
-                        ft_dtype_bytes(b->stored), (int)m->arch->rotary_lookups + REPEATED);
-    for (int i = 0; i < VIEWS; i++) ft__view(b, m->cos, m->q_len, m->arch->rotary_dim, false);
-}
-
 /* Rotated by their positions, or seen head by head; and norms that come after that. */
 static void place(ft_maker *m, bool rotated, projected *p)
 {
-    ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t dim = a->head_dim;
-    if (a->heads_regrouped && ft__part_spelled_out(m)) {
-        int64_t rows = m->batch * m->q_len;
-        p->q = ft__copy(b, FT_AT(ATTN_QKV_PROJ), p->q, rows, a->heads * dim);
-        p->k = ft__copy(b, FT_AT(ATTN_QKV_PROJ), p->k, rows, a->kv_heads * dim);
-        p->v = ft__copy(b, FT_AT(ATTN_QKV_PROJ), p->v, rows, a->kv_heads * value_dim(a));
-    }
+    ft__part_regroup(m, &p->q, &p->k, &p->v);
     if (rotated) {
-        if (a->rotary_repeats && !m->stack->fused_rotary &&
-            !m->engine) /* cosines and sines, for queries and keys alike */
-            ft__no_grad_kernels(b, FT_AT(ATTN_ROTARY), "copy", FT_NONE, m->q_len, a->rotary_dim,
-                                ft_dtype_bytes(b->stored), 2);
-        look_up(m);
+        ft__part_rotary_rows(m);
         p->q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->q, a->heads, dim, a->rotary_dim);
         if (p->own_keys) p->k = ft__part_rotate(m, FT_AT(ATTN_ROTARY), p->k, a->kv_heads, dim, a->rotary_dim);
     } else {

@@ -45,9 +45,7 @@ static ft_ref remembered(ft_maker *m, ft_at at, ft_ref over, const stack *s, con
     ft_ref x = ft__linear(b, at, over, a->hidden, a->qkv_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_COLUMNS);
     int64_t fresh = m->batch * (w->cross ? w->kv_len : s->q_len) * a->heads;
     x = ft__view(b, x, fresh, a->head_dim, true);
-    if (!s->decodes) return x;
-    if (!generates(m)) /* an empty cache grows by a concatenation */
-        return a->always_caches && ft__part_spelled_out(m) ? ft__copy(b, FT_AT(CROSS_CACHE), x, fresh, a->head_dim) : x;
+    if (!generates(m) || !s->decodes) return x;
     if (!w->cross) return ft__part_remember(m, x, a->heads, a->head_dim);
     ft__cache(b, rows, a->head_dim, bytes);
     return ft__copy(b, FT_AT(CROSS_CACHE), x, rows, a->head_dim);

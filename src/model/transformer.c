@@ -147,6 +147,7 @@ static ft_ref look_for_packing(ft_maker *m, ft_ref p)
 {
     enum { OF_LIBRARY = 7, OF_OTHERS = 4 };
     bool library = ft__part_spelled_out(m);
+    if (library && m->arch->bidirectional) return p; /* which reads whole sequences does not ask */
     int kinds = library && ft__part_mask_kinds(m->arch) > 1 ? 2 : 1;
     for (int kind = 0; kind < kinds; kind++) {
         for (int i = 0; i < (library ? OF_LIBRARY : OF_OTHERS); i++) p = ft__pointwise(&m->b, FT_AT(MASK), "addu", p);
