@@ -263,6 +263,8 @@ ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, 
 /* Merges pointwise chains and pointwise into reductions, as Inductor does; `layers_only`: in layers, each compiled by
  * itself, and not in what stands around them. */
 ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err);
-/* Products of one row become kernels that stream their weights (fusion_vector.c). */
+/* Products of one row become kernels that stream their weights; before anything is merged those of 8 bits are marked
+ * that stand behind a gate (fusion_vector.c). */
+void ft__graph_gate_vectors(ft_graph *g);
 void ft__graph_stream_vectors(ft_graph *g);
 #endif

@@ -183,9 +183,11 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         optimizer(&m);
         if (m.b.status != FT_OK) return m.b.status;
     }
+    const bool tuned = w->task == FT_DECODE && w->execution == FT_RUN_COMPILE && m.stack->tuned_vectors;
+    if (tuned) ft__graph_gate_vectors(g);
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
         FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
-    if (w->task == FT_DECODE && w->execution == FT_RUN_COMPILE && m.stack->tuned_vectors) ft__graph_stream_vectors(g);
+    if (tuned) ft__graph_stream_vectors(g);
     quantise_before(g, w);
     const bool kept = w->loss == FT_ENTROPY_OF_MODEL && m.stack->loss_of == FT_LOSS_OF_FLASH_ATTENTION;
     if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED || kept))
