@@ -1,7 +1,7 @@
 /* cost.c: the tables of what an iteration costs, and an iteration from them.
  *
  *   g    = A(tokens of a rank) + M(tokens) + H(rows) + D(sequences of a rank, context) + prompts' attention
- *   g    = scale g + nodes gap;   beside prompts   g = max(prefill_scale g, launches eager)
+ *   g    = scale g + nodes gap;   beside prompts   g = max(prefill_scale g + small kernels, launches eager)
  *   step = g + step_ms + sequence_us decoders
  *
  * A replayed graph leaves a gap between kernels; prompts run without one, and their launches are a floor: whichever of
@@ -67,6 +67,7 @@ ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     out->launches = m->latent
                         ? m->layers * ft__k_step_launches.latent
                         : m->expert_layers * ft__k_step_launches.experts + m->dense_layers * ft__k_step_launches.dense;
+    out->prompt_ms = m->layers * m->engine->prompt_kernels * (FT_K_STEP_PASS_US + m->engine->gap_us) / 1e3;
     out->spread = p.ms > 0 ? log(p.high_ms / p.low_ms) / 2 : 0;
     out->source = p.source;
     return FT_OK;
@@ -92,6 +93,7 @@ void ft__costs_of_layer(const ft_costs *model, double layers, ft_costs *out)
     share_tables(&out->joules, layers);
     out->nodes /= layers;
     out->launches /= layers;
+    out->prompt_ms /= layers;
     out->draft = NULL;
     out->drafts = 0;
 }
@@ -166,7 +168,8 @@ static double work_ms(const ft_costs *c, const ft_iteration *i)
     double tokens = ceil(i->decoders / pp) * i->tokens_each + i->prompt_tokens / pp;
     double g = computed(c, &c->ms, i) + i->prompt_ms / prompts / pp + pp * c->send_ms_per_token * tokens;
     g = e->step_scale * g + c->nodes * e->gap_us / 1e3;
-    return i->prompts > 0 ? fmax(e->prefill_scale * g, c->launches * e->eager_us / 1e3) : g;
+    if (i->prompts > 0) g = e->prefill_scale * g + c->prompt_ms;
+    return i->prompts > 0 || e->launched_tokens ? fmax(g, c->launches * e->eager_us / 1e3) : g;
 }
 
 /* Whoever makes drafts reads the prompts too, once, and then makes one after another of every sequence. */

@@ -69,6 +69,7 @@ typedef struct ft_costs {
     ft_cost_tables ms, joules; /* joules: of one GPU, beyond what it draws while it waits */
     double send_ms_per_token;  /* pipeline: to the next stage */
     double nodes, launches;    /* of a replayed graph; of prompts */
+    double prompt_ms;          /* of small kernels that an iteration with prompts has beside them */
     double spread;             /* half width of what the kernels are forecast with, as a logarithm */
     ft_source source;          /* the weakest of them that matters */
     int64_t dp, pp, cp;        /* cp 0: as 1 */

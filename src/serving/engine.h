@@ -46,7 +46,11 @@ typedef enum ft_experts {
     X(window_cache, "layers with a window keep no more of a request than it")                                 \
     X(prefix_cache, "what prompts share with those before them is not computed again")                        \
     X(prefix_at_once, "others find the blocks of a prompt in the step that computes them, not only after it") \
-    X(budget_of_load, "of a closed loop: token_budget is one prompt, what clients decode, and 64")
+    X(budget_of_load, "of a closed loop: token_budget is one prompt, what clients decode, and 64")            \
+    X(library_sums, "tensor ranks' sums are NCCL's, not kernels of its own")                                  \
+    X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                         \
+    X(writes_out, "prompts' attention is two batched products and a softmax between them")                    \
+    X(walks_heads, "decoding query heads walk the keys one by one on vector units, but for shared_group")
 /* X(name, enum, words, what it says) */
 #define FT_SERVING_WORDS(X)                                                                         \
     X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of")  \
@@ -79,8 +83,10 @@ typedef enum ft_experts {
     X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast") \
     X(block_experts_scale, 0.1, 10, "time of trtllm_gen's fp8 experts in blocks, for many tokens, over theirs") \
     X(scan_bytes, 0, 1e4, "that a chunked scan moves for each element of a token's keys and values")            \
-    X(gap_us, 0, 1e3, "between two kernels of a replayed graph")                                                \
+    X(gap_us, 0, 1e3, "between two kernels: of a replayed graph, or issued one by one where none is")           \
     X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                              \
+    X(prompt_kernels, 0, 1e3, "small kernels of a layer that prompts have beside those of decoding")            \
+    X(shared_group, 0, 1e3, "query heads to a key-value head that a kernel of matrix units is for; 0: none")    \
     X(prefill_scale, 0.1, 10, "time of kernels beside prompts over what they take in a replayed graph")         \
     X(step_ms, 0, 1e3, "of an iteration: scheduling, sampling, copies")                                         \
     X(sequence_us, 0, 1e4, "and for every sequence in it")                                                      \

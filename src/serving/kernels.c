@@ -99,7 +99,8 @@ static ft_status batched(ft_pricer *p, double b, double m, double n, double k, f
 static ft_status exchange_apart(ft_pricer *p, ft_collective kind, double bytes, int64_t ranks, int64_t stride,
                                 ft_priced *sum, ft_error *err)
 {
-    ft_group group = {.size = ranks, .stride = stride, .engine = p->m->engine->kernels};
+    ft_engine own = p->m->engine->library_sums ? FT_ENGINE_BARE : p->m->engine->kernels;
+    ft_group group = {.size = ranks, .stride = stride, .engine = own, .in_step = true};
     ft_comm c;
     if (ranks < 2) return FT_OK;
     FT_TRY(ft__collective_forecast(ft__context_predictor(p->ft), p->m->device, &p->m->cluster, kind, fmax(bytes, 1),
@@ -276,7 +277,7 @@ static ft_status attend(ft_pricer *p, double batch, double queries, double keys,
             op.u.attention.window = 0;
         }
     }
-    return ft__price_op(p, &op, ms, err);
+    return m->latent ? ft__price_op(p, &op, ms, err) : ft__price_attention(p, &op, ms, err);
 }
 
 static ft_status both_kinds(ft_pricer *p, double batch, double queries, double keys, ft_priced *out, ft_error *err)

@@ -21,6 +21,8 @@ typedef struct ft_pricer {
 ft_status ft__pricer_open(ft_pricer *p, ft_error *err);
 /* Adds what one kernel takes. */
 ft_status ft__price_op(ft_pricer *p, const ft_op *op, ft_priced *sum, ft_error *err);
+/* Attention of one layer as the engine has it, fused or not (unfused.c); *op says which kernel it became. */
+ft_status ft__price_attention(ft_pricer *p, ft_op *op, ft_priced *sum, ft_error *err);
 /* Adds a product y[m, n] = x[m, k] W; adds `times` fused kernels that move so many bytes each. */
 ft_status ft__price_product(ft_pricer *p, double m, double n, double k, ft_dtype dtype, ft_priced *sum, ft_error *err);
 void ft__price_pass(const ft_pricer *p, double times, double bytes, ft_priced *sum);
