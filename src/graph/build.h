@@ -35,6 +35,7 @@ typedef struct ft_build {
     bool turned_norms;    /* batch norms of a sequence whose channels lie next to each other, in three axes */
     int64_t lora_rank;    /* > 0: linears inside blocks get a trained adapter */
     ft_adapters adapters; /* which, and how; nothing left to a stack */
+    bool quantises_apart; /* attention writes 16 bits: a kernel narrows them for the product behind it */
     bool unpacks_openly;  /* packed weights are unpacked by plain operators that autograd sees (build_adapter.c) */
     int64_t repeat;       /* of the open block; 1 outside */
     int32_t block;        /* number of the open block; -1 before the first */

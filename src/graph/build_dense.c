@@ -106,6 +106,30 @@ ft_storage ft__format_stored(const ft_build *b, ft_at at)
     return f && f->given ? f->stored : FT_STORED_AS_COMPUTED;
 }
 
+/* Whether the kernel before was attention, views aside. */
+static bool attended(const ft_build *b)
+{
+    int32_t i = b->g->node_count - 1;
+    while (i >= 0 && b->g->nodes[i].verb == FT_DO_VIEW) i--;
+    return i >= 0 && b->g->nodes[i].op.kind == FT_OP_ATTENTION;
+}
+
+/* Norms and activations scale what they write for a product in 8 or 4 bits; attention does not, and a kernel reads its
+ * 16 bits to write fewer. */
+static void quantise_attended(ft_build *b, ft_at at, ft_ref x)
+{
+    ft_tensor t = *ft__tensor_of(b, x);
+    ft_dtype low = ft__product_dtype(b, &t);
+    if (!b->quantises_apart || ft_dtype_bytes(low) >= 2 || !attended(b)) return;
+    ft_node n = ft__node_of(FT_DO_OTHER, at);
+    ft__node_in(&n, x);
+    n.op = (ft_op){.kind = FT_OP_QUANTIZE, .name = "quantize_cast", .dtype = low, .kv_dtype = ft__flowing(low)};
+    n.op.u.quantize.rows = t.rows;
+    n.op.u.quantize.cols = t.cols;
+    n.workspace = (float)(ft__tensor_numel(&t) * ft_dtype_bytes(low));
+    ft__emit(b, &n);
+}
+
 ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t out, ft_ref bias, ft_cut cut)
 {
     if (b->status != FT_OK) return FT_NONE;
@@ -117,6 +141,7 @@ ft_ref ft__linear_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, int64_t o
     ft_tensor t = *ft__tensor_of(b, x);
     if (b->training && b->unpacks_openly && ft__packed(b, weight, flow)) weight = ft__unpacked(b, at, weight, flow);
     if (b->status != FT_OK) return FT_NONE;
+    quantise_attended(b, at, x);
     ft_node n = ft__node_of(FT_DO_LINEAR, at);
     ft__node_in(&n, x);
     ft__node_in(&n, weight);

@@ -71,6 +71,17 @@ static void optimizer(ft_maker *m)
 
 /* -- the step ---------------------------------------------------------------------------------- */
 
+/* Eager PyTorch reads activations for their largest magnitude and again to scale them, two kernels before every product
+ * in 8 or 4 bits; that is how such products were measured, one at a time. Serving engines and compilers scale in the
+ * kernel that makes the activations: TensorRT-LLM and vLLM fuse it with norms and SwiGLU, Inductor with whatever is
+ * pointwise. Their products find them quantised. What attention makes is quantised apart: to a compiler it is a library's
+ * kernel, TensorRT-LLM's plugin writes 16 bits unless use_fp8_context_fmha is said, vLLM's fusion is off by itself. */
+static bool quantises_before(const ft_workload *w)
+{
+    bool fused = w->execution == FT_RUN_FUSED || w->execution == FT_RUN_COMPILE || w->execution == FT_RUN_CUDA_GRAPH;
+    return w->task != FT_TRAIN && fused && ft_dtype_bytes(w->dtype) < 2;
+}
+
 static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft_error *err)
 {
     bool training = w->task == FT_TRAIN;
@@ -96,6 +107,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     m.b.frozen = m.b.lora_rank > 0;
     m.b.adapters = ft__adapters_of(w);
     m.b.unpacks_openly = w->unpack_openly;
+    m.b.quantises_apart = quantises_before(w);
     g->keeps_inputs = training && m.stack->packed_inputs > 0;
     if (w->weight_bits > 0) m.b.weight_bytes = w->weight_bits / 8;
     if (training && w->weight_bits > 0 && w->weight_bits < 8) /* with their scales */
@@ -145,14 +157,9 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena 
     return m.b.status;
 }
 
-/* Eager PyTorch reads activations for their largest magnitude and again to scale them, two kernels before every product
- * in 8 or 4 bits; that is how such products were measured, one at a time. Serving engines and compilers scale in the
- * kernel that makes the activations: TensorRT-LLM and vLLM fuse it with norms, SwiGLU and attention, Inductor with
- * whatever is pointwise. Their products find them quantised. */
 static void quantise_before(ft_graph *g, const ft_workload *w)
 {
-    bool fused = w->execution == FT_RUN_FUSED || w->execution == FT_RUN_COMPILE || w->execution == FT_RUN_CUDA_GRAPH;
-    if (w->task == FT_TRAIN || !fused || ft_dtype_bytes(w->dtype) >= 2) return;
+    if (!quantises_before(w)) return;
     for (int32_t i = 0; i < g->node_count; i++) {
         ft_op *op = &g->nodes[i].op;
         if (op->kind == FT_OP_GEMM && op->u.gemm.quantized == 0) op->u.gemm.quantized = 1;

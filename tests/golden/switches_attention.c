@@ -211,6 +211,31 @@ static void skew(void **state)
         }
 }
 
+/* Attention writes 16 bits: before the product behind it a kernel of its own narrows them, once a layer, where norms and
+ * activations narrow the others'. Eager products count it themselves; 16 bits need none. */
+static void attention_is_quantised_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *execution, *dtype;
+        double casts;
+    } cases[] = {{"cuda_graph", "fp8", 32}, {"compile", "fp8", 32}, {"fused", "fp8", 32},
+                 {"eager", "fp8", 0},       {"ideal", "fp8", 0},    {"cuda_graph", "bf16", 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        json_t *answer = golden_ask("{\"task\":\"prefill\",\"model\":\"llama-2-7b\",\"gpu\":\"h100_sxm\",\"batch\":1,"
+                                    "\"seq\":128,\"dtype\":\"%s\",\"execution\":\"%s\",\"detail\":\"kernels\"}",
+                                    cases[i].dtype, cases[i].execution),
+               *kernel;
+        double casts = 0;
+        size_t n;
+        json_array_foreach (json_object_get(answer, "kernels"), n, kernel)
+            if (!strcmp(json_string_value(json_object_get(kernel, "op")), "quantize_cast"))
+                casts += json_number_value(json_object_get(kernel, "count"));
+        golden_holds(casts == cases[i].casts, "%s, %s: %g casts", cases[i].execution, cases[i].dtype, casts);
+        json_decref(answer);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +247,7 @@ int main(void)
         cmocka_unit_test(attention_by_name),
         cmocka_unit_test(attention_on_amd),
         cmocka_unit_test(gradients_are_added_up_by_products),
+        cmocka_unit_test(attention_is_quantised_apart),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
