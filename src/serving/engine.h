@@ -49,6 +49,7 @@ typedef enum ft_experts {
     X(budget_of_load, "of a closed loop: token_budget is one prompt, what clients decode, and 64")            \
     X(library_sums, "tensor ranks' sums are NCCL's, not kernels of its own")                                  \
     X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                         \
+    X(narrows_attended, "what attention writes is narrowed for a product in 8 bits by a kernel of its own")   \
     X(writes_out, "prompts' attention is two batched products and a softmax between them")                    \
     X(walks_heads, "decoding query heads walk the keys one by one on vector units, but for shared_group")
 /* X(name, enum, words, what it says) */

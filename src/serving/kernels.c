@@ -163,6 +163,7 @@ ft_status ft__price_projections(ft_pricer *p, double tokens, ft_priced *out, ft_
     } else {
         double heads = cut(a->heads, m->tp), keys = cut(a->kv_heads, m->tp), dim = (double)a->head_dim;
         FT_TRY(ft__price_product(p, tokens, (heads + 2 * keys) * dim, hidden, m->qkv_dtype, &layer, err));
+        if (ft__narrows_attended(m)) ft__price_pass(p, 1, 3 * tokens * heads * dim, &layer);
         FT_TRY(ft__price_product(p, tokens, hidden, heads * dim, m->out_dtype, &layer, err));
         adapt(p, tokens, hidden, 3, (heads + 2 * keys) * dim, &layer);
         adapt(p, tokens, heads * dim, 1, hidden, &layer);

@@ -59,6 +59,11 @@ static ft_status write_out(ft_pricer *p, const ft_op *op, ft_priced *sum, ft_err
     return FT_OK;
 }
 
+bool ft__narrows_attended(const ft_served *m)
+{
+    return m->engine->narrows_attended && !m->latent && ft_dtype_bytes(m->out_dtype) < 2;
+}
+
 ft_status ft__price_attention(ft_pricer *p, ft_op *op, ft_priced *sum, ft_error *err)
 {
     if (walks(p->m, op)) return walk(p, op, sum, err);
