@@ -93,6 +93,10 @@ static int variant_fallback(int v)
  * slow kernel. Other generations' own forward kernels say more of theirs. */
 static int variant_lent(int v) { return v == FP32 * PASSES + BACKWARD ? v - BACKWARD + FORWARD : -1; }
 
+/* What share of the result's rate gradients reach is nobody's figure there. cuDNN has the result's algorithms for a
+ * picture's (cudnnConvolutionBwdDataAlgo_t: Winograd and Fourier transforms as in cudnnConvolutionFwdAlgo_t). */
+static void lend(double *theta) { theta[DATA] = -theta[DATA]; }
+
 /* Of 16 bits without groups: the cluster in place of the element's bytes, how the kernel is run in place of the vector
  * units, and the second kernel's in place of transforms and groups (conv_physics.c). */
 static const char *const feature_names[] = {
@@ -159,5 +163,6 @@ const ft_family ft__conv_family = {
     .variant_name = variant_name,
     .variant_fallback = variant_fallback,
     .variant_lent = variant_lent,
+    .lend = lend,
     .physics = ft__conv_physics,
 };

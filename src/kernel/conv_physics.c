@@ -299,15 +299,14 @@ static void data_product(conv *c, bool want, ft_gemm_pick *pick)
 {
     const ft_conv_layer *l = &c->l;
     const ft_conv_way *way = &c->way;
-    double gaps = l->stride > 1 ? c->th[STRIDED] : 1, deep = data_depth(c);
-    ft_conv_product d = {l->g,     l->n * l->h * l->w, l->c / l->g, deep, c->rate * c->th[DATA] * gaps,
+    double gaps = l->stride > 1 ? c->th[STRIDED] : 1, deep = data_depth(c), share = ft__conv_data(c->th, c->gain, gaps);
+    ft_conv_product d = {l->g,     l->n * l->h * l->w, l->c / l->g, deep, c->rate * share * gaps,
                          c->split, way->point,         false,       0};
     if (way->point && !l->nhwc) d.b = l->g * l->n, d.m = l->h * l->w;
     if (!way->matrix) d.rate = fed_rate(c->device, d.rate);
     ft__conv_run(c->device, c->op, c->th, d, way->matrix, want, pick);
     if (!way->skewed || way->wide) return;
-    ft_conv_product turned = {l->g,     l->pixels,  l->c / l->g, deep, c->level * c->th[DATA],
-                              c->split, way->point, false,       0};
+    ft_conv_product turned = {l->g, l->pixels, l->c / l->g, deep, c->level * share, c->split, way->point, false, 0};
     ft__conv_turn(c->device, c->op, c->th, turned, c->move, pick);
 }
 

@@ -92,6 +92,7 @@ typedef struct asked_op {
     ft_kinship kinship;
     bool untaught;      /* nothing that its trees learned holds here */
     const double *lent; /* constants of the nearest GPU, for one that nobody measured; NULL: the expert's own */
+    double copied[FT_MAX_THETA]; /* those, with what is not known of this variant */
     ft_physics ph;
     bool own;                 /* figures that nothing was fitted to */
     double launch_ms, all_ms; /* before it is corrected */
@@ -123,6 +124,11 @@ static bool find_physics(asked_op *a)
         a->expert = ft__predictor_expert(a->p, a->family, a->variant, &stranger, &a->kinship);
     }
     if (a->kinship == FT_KIN_WORLD) a->lent = ft__predictor_lent(a->p, a->family, a->variant, a->device);
+    if (a->lent && a->family->lend) {
+        memcpy(a->copied, a->lent, sizeof a->copied);
+        a->family->lend(a->copied);
+        a->lent = a->copied;
+    }
     a->family->physics(a->device, &a->op, a->lent ? a->lent : a->expert->theta, true, &a->ph);
     for (int i = a->family->feature_count; i < FT_MAX_FEATURES; i++) a->ph.feature[i] = 0;
     a->own = a->ph.spread > 0;

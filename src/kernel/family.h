@@ -51,6 +51,8 @@ typedef struct ft_family {
     /* The variant whose constants, fitted to this GPU or its generation, stand for this one's where those are another
      * generation's (a forward pass for its gradients); -1 for none, NULL: for no variant. */
     int (*variant_lent)(int variant);
+    /* Says in such constants, which were copied, what nobody measured of this variant; NULL: nothing. */
+    void (*lend)(double *theta);
     void (*physics)(const ft_device *device, const ft_op *op, const double *theta, bool want_features, ft_physics *out);
 } ft_family;
 
