@@ -193,11 +193,12 @@ static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
     for (int i = 0; i < f->held_count; i++) ft__fusion_hold(f, f->held[i]);
 }
 
-ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err)
+ft_status ft__graph_fuse(ft_graph *g, unsigned how, ft_error *err)
 {
     if (!g->block_count || !g->node_count) return FT_OK;
     if (!sound(g)) return ft__fail(err, FT_E_BUG, "fusion met a node whose tensors do not exist");
-    ft_fusion f = {.g = g, .layers_only = layers_only, .inference = true};
+    const bool layers_only = how & FT_FUSE_LAYERS_ONLY;
+    ft_fusion f = {.g = g, .how = how, .layers_only = layers_only, .inference = true};
     for (int32_t b = 0; b < g->block_count; b++) f.inference &= g->blocks[b].phase == FT_FORWARD;
     open_books(&f);
     ft_fused scratch = {0};

@@ -85,6 +85,7 @@ typedef struct ft_fusion {
     int32_t mark;
     ft_ref held[FT_HELD]; /* what lives to the end of the block for other reasons than its readers */
     int held_count;
+    unsigned how;     /* FT_FUSE_… */
     bool inference;   /* no backward pass */
     bool layers_only; /* what is no layer stays as it was written */
     bool failed;
@@ -119,6 +120,8 @@ void ft__fusion_hold(ft_fusion *f, ft_ref x);    /* nothing runs, but x is still
 void ft__fusion_hold_on(ft_fusion *f, ft_ref x); /* to the end of the block */
 /* The kernel of a group, and the small ones beside it; returns the number of its node or -1 when nobody needs it. */
 int32_t ft__fusion_kernel(ft_fusion *f, int32_t block, int32_t group, ft_fused *out);
+/* What a group's kernel moves more, and the kernels before it, where a compiler cannot do all of it in one. */
+void ft__fusion_apart(ft_fusion *f, int32_t block, int32_t group, ft_fused *k, const ft_node *kernel, int sums);
 /* A node that stays as it is, or nearly. */
 void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *n);
 /* A generated kernel over `space` elements. */

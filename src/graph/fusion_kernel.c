@@ -339,6 +339,8 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
                                 out->bytes, out->work);
     n.count = p->count;
     n.members = p->size;
+    ft__fusion_apart(f, b, group, out, &n, s.count);
+    n.op.u.elementwise.bytes = out->bytes > 1 ? out->bytes : 1;
     int32_t at = f->count;
     ft__fusion_emit_wide(f, &n, out->in, out->in_count, out->out, out->out_count);
     if (zeros != FT_NONE) ft__fusion_hold(f, zeros); /* the caller's: its memory is not taken over by the result */

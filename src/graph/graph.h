@@ -260,9 +260,14 @@ typedef struct ft_accumulation {
     bool widened;  /* those are copied into fp32 first, by a kernel of their own */
 } ft_accumulation;
 ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, ft_accumulation sums, ft_error *err);
-/* Merges pointwise chains and pointwise into reductions, as Inductor does; `layers_only`: in layers, each compiled by
- * itself, and not in what stands around them. */
-ft_status ft__graph_fuse(ft_graph *g, bool layers_only, ft_error *err);
+/* How a compiler merges. */
+enum {
+    FT_FUSE_LAYERS_ONLY = 1,     /* in layers, each compiled by itself, and not in what stands around them */
+    FT_FUSE_REDUCTIONS_END = 2,  /* a reduction ends its kernel: who wants its result reads the rows again */
+    FT_FUSE_KEEPS_FUNCTIONS = 4, /* values of costly functions go through memory, where several want them */
+};
+/* Merges pointwise chains and pointwise into reductions, as Inductor does, or otherwise by `how`. */
+ft_status ft__graph_fuse(ft_graph *g, unsigned how, ft_error *err);
 /* Products of one row become kernels that stream their weights; before anything is merged those of 8 bits are marked
  * that stand behind a gate (fusion_vector.c). */
 void ft__graph_gate_vectors(ft_graph *g);

@@ -141,6 +141,13 @@ static const ft_arch *in_a_framework(const ft_arch *arch, const ft_workload *w, 
     return own;
 }
 
+static unsigned how_fused(const ft_stack *stack, const ft_workload *w)
+{
+    return (w->scope == FT_SCOPE_LAYERS ? FT_FUSE_LAYERS_ONLY : 0u) |
+           (stack->reductions_end ? FT_FUSE_REDUCTIONS_END : 0u) |
+           (stack->keeps_functions ? FT_FUSE_KEEPS_FUNCTIONS : 0u);
+}
+
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena *arena, ft_graph **out, ft_error *err)
 {
     *out = NULL;
@@ -193,7 +200,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     const bool tuned = w->task == FT_DECODE && w->execution == FT_RUN_COMPILE && m.stack->tuned_vectors;
     if (tuned) ft__graph_gate_vectors(g);
     if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
-        FT_TRY(ft__graph_fuse(g, w->scope == FT_SCOPE_LAYERS, err));
+        FT_TRY(ft__graph_fuse(g, how_fused(m.stack, w), err));
     if (tuned) ft__graph_stream_vectors(g);
     quantise_before(g, w);
     const bool kept = w->loss == FT_ENTROPY_OF_MODEL && m.stack->loss_of == FT_LOSS_OF_FLASH_ATTENTION;

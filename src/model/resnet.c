@@ -86,6 +86,7 @@ void ft__make_resnet(ft_maker *m)
      * there (its layout assignment asks for matrix units first), and Inductor's are unmeasured. */
     bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
     b->channels_last = !m->work->nchw || (compiled && b->math != FT_FP32 && b->math != FT_FP64);
+    if (m->stack->wide_nchw && b->math != FT_FP16 && b->math != FT_BF16) b->channels_last = false;
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_picture p = stem(m);
     p.x = ft__block_close(b, p.x);

@@ -89,6 +89,9 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(replays_tokens, "decoding, compiled: a recorded graph is replayed, the next one issued while it runs")       \
     X(launches_block, "the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)")          \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
+    X(reductions_end, "compiled: a reduction ends its kernel; who wants its result reads the rows again")          \
+    X(keeps_functions, "compiled: values of costly functions that several want are written, not computed again")   \
+    X(wide_nchw, "pictures in formats above 16 bits lie in NCHW, whatever the model says")                         \
     X(uneven_chunks, "chunks of an interleaved pipeline may differ by a layer")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
     X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")

@@ -74,7 +74,7 @@ static inline double traffic(const ft_graph *g)
     return sum;
 }
 
-static const ft_node *fused(const ft_graph *g, int skip)
+static inline const ft_node *fused(const ft_graph *g, int skip)
 {
     for (int32_t i = 0; i < g->node_count; i++)
         if (g->nodes[i].members > 0 && ft__node_runs(&g->nodes[i]) && skip-- == 0) return &g->nodes[i];
