@@ -1,8 +1,9 @@
 /* fusion_apart.c: what a compiler that merges less than Inductor runs beside a fused kernel.
  *
- * XLA before its kernels by Triton: a reduction is the end of a kernel, since nothing is fused behind a fusion. A softmax
- * is three kernels, a norm three, and the sums of a gradient down the columns are kernels of their own; each reads what
- * the group reads. And values of costly functions that several kernels want are written once, not computed again. */
+ * XLA before its kernels by Triton: a reduction is the end of a kernel, since nothing is fused behind a fusion. A
+ * softmax is three kernels, a norm three, and the sums of a gradient down the columns are kernels of their own; each
+ * reads what the group reads. And values of costly functions that several kernels want are written once, not computed
+ * again. */
 #include <string.h>
 
 #include "graph/fusion.h"

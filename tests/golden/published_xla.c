@@ -1,12 +1,12 @@
-/* Steps that others published of JAX and TensorFlow under XLA (data/published/xla.jsonl), each with its stack. Bounds are
- * what the code reaches today, rounded up; rows whose source leaves something unsaid have none. */
+/* Steps that others published of JAX and TensorFlow under XLA (data/published/xla.jsonl), each with its stack. Bounds
+ * are what the code reaches today, rounded up; those of rows whose source leaves something unsaid say little. */
 #include <string.h>
 
 #include "golden.h"
 
 enum { TENSORFLOW, TENSORFLOW_2, PAX, PAX_CLOUD, MAXTEXT, UNSAID, KINDS };
 static const golden_bound kinds[KINDS] = {{"TensorFlow BERT", 0.17, 0.41, 87}, {"TensorFlow 2 BERT", 0.11, 0.44, 52},
-                                          {"Pax GPT", 0.19, 0.57, 21},         {"Pax GPT, cloud", 0.23, 0.30, 13},
+                                          {"Pax GPT", 0.24, 0.58, 21},         {"Pax GPT, cloud", 0.18, 0.25, 13},
                                           {"MaxText", 0.07, 0.07, 1},          {"what is unsaid", 0.30, 0.45, 7}};
 
 static int kind_of(const json_t *run)
