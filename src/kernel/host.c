@@ -58,11 +58,15 @@ static bool within_a_call(const ft_issuer *by, const ft_node *n)
 }
 
 /* A module that quantises asks its recipe, its scales and its copies of the weight in Python before it multiplies, and
- * its gradient's function does so again: so many products of 16 bits. */
+ * its gradient's function does so again: so many products of 16 bits. One of many experts splits its rows, lists their
+ * weights and their gradients and makes room for each, whatever the format. */
 static double product_calls(const ft_issuer *by, const ft_node *n)
 {
-    const bool low = n->op.kind == FT_OP_GEMM && ft_dtype_bytes(n->op.dtype) < 2;
-    return low && by->low_product_calls > 1 ? by->low_product_calls : 1;
+    if (n->op.kind != FT_OP_GEMM) return 1;
+    const bool grouped = n->verb == FT_DO_MATMUL && ft__node_within(n, FT_SITE_MOE);
+    double calls = grouped && by->grouped_product_calls > 1 ? by->grouped_product_calls : 1;
+    if (ft_dtype_bytes(n->op.dtype) < 2 && by->low_product_calls > calls) calls = by->low_product_calls;
+    return calls;
 }
 
 static bool is_listed(const ft_node *n)
@@ -181,6 +185,11 @@ double ft__host_wrapper_us(const ft_issuer *by, ft_wrapper wrapper, ft_phase pha
                                                                  [FT_UPDATE] = host->wrappers.module_update_us}};
     if (by->dispatch == FT_DISPATCH_NONE || by->lean_hooks || (unsigned)phase >= FT_PHASE_COUNT) return 0;
     return as_operators(by, tensors * us[wrapper][phase]);
+}
+
+double ft__host_hooks_us(const ft_issuer *by, double tensors)
+{
+    return by->dispatch == FT_DISPATCH_EAGER ? as_operators(by, tensors * of(by)->python.module_us) : 0;
 }
 
 double ft__host_list_us(const ft_issuer *by, ft_listing what)

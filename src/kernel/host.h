@@ -81,13 +81,14 @@ typedef enum ft_dispatch {
 typedef struct ft_issuer {
     const ft_host *host; /* NULL: the usual one */
     ft_dispatch dispatch;
-    bool gradients;           /* autograd records the forward pass */
-    double us_per_op;         /* > 0: what one eager operator costs instead of the table */
-    bool lowers;              /* autocast casts operands inside the calls of their operators */
-    double share;             /* > 0: what operators and modules cost of the table's (ft_host.adapters) */
-    bool ahead;               /* a pass is issued while the one before it runs */
-    bool lean_hooks;          /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
-    double low_product_calls; /* > 1: products in fewer than 16 bits cost the host so many of 16 */
+    bool gradients;               /* autograd records the forward pass */
+    double us_per_op;             /* > 0: what one eager operator costs instead of the table */
+    bool lowers;                  /* autocast casts operands inside the calls of their operators */
+    double share;                 /* > 0: what operators and modules cost of the table's (ft_host.adapters) */
+    bool ahead;                   /* a pass is issued while the one before it runs */
+    bool lean_hooks;              /* checkpoints re-enter autograd, replicas have no hooks in Python: Megatron */
+    double grouped_product_calls; /* > 1: a product of many experts costs the host so many plain ones */
+    double low_product_calls;     /* > 1: products in fewer than 16 bits cost the host so many of 16 */
 } ft_issuer;
 
 /* Host time of one launch of this node, views and checks behind it included, in us. */
@@ -111,6 +112,8 @@ double ft__host_policy_us(const ft_issuer *by, double operators);
  * FSDP around a layer, DeepSpeed's around every module. */
 typedef enum ft_wrapper { FT_WRAPPER_COPIES, FT_WRAPPER_UNITS, FT_WRAPPER_MODULES } ft_wrapper;
 double ft__host_wrapper_us(const ft_issuer *by, ft_wrapper wrapper, ft_phase phase, double tensors);
+/* What Python takes that autograd calls behind so many parameters' gradients. */
+double ft__host_hooks_us(const ft_issuer *by, double tensors);
 /* Exchanges of lists of tensors, one for every rank: what the call costs, and what one entry. */
 typedef enum ft_listing {
     FT_LIST_CALLED,    /* all around the loops */

@@ -161,6 +161,13 @@ static void by_own_experts(const cutter *c, ft_node *n)
     n->count = (float)own;
 }
 
+/* What sends a token once counts and maps by a kernel of its own. */
+static void spared(const cutter *c, ft_node *n)
+{
+    enum { LEAST = 3 };
+    n->count = (float)fmax(LEAST, (double)n->count - c->model->routing_spared);
+}
+
 void ft__cut_follow(cutter *c, ft_node *n)
 {
     ft_ref from = leader(c, n);
@@ -208,6 +215,7 @@ void ft__cut_follow(cutter *c, ft_node *n)
     shrink(&n->op, &work);
     if (n->op.kind == FT_OP_ELEMENTWISE && n->count > 1 && c->p->ep > 1 && ft__node_site(n) == FT_SITE_MOE_BIAS)
         by_own_experts(c, n);
+    if (c->p->dispatch_once && c->p->ep > 1 && ft__node_site(n) == FT_SITE_MOE_MAP) spared(c, n);
     ft__cut_emit(c, n);
     bool over_ranks = n->verb == FT_DO_ROW && n->out_count && from != FT_NONE && s.split && s.in_cols;
     if (over_ranks) ft__cut_sums(c, n, reduces ? 1 : ft__node_site(n) == FT_SITE_LOSS ? 3 : 1);

@@ -86,10 +86,11 @@ static inline bool ft__parallel_alone(const ft_parallel *p) { return ft__paralle
 typedef struct ft_divisible {
     int64_t layers, heads, kv_heads, experts, topk, seq; /* 0 where the model has no such thing */
     int64_t groups, picked_groups;                       /* of experts; 1 of 1 where a token may pick any */
-    bool cuttable; /* its products are marked: a decoder-only or BERT-like stack */
-    bool in_a_row; /* one row of layers leads from end to end: a pipeline can share it out */
-    bool latent;   /* its cache is shared by all heads */
-    bool uneven;   /* its stack deals any number of layers out to chunks */
+    double routing_spared; /* kernels before an exchange of tokens that one which sends a token once does without */
+    bool cuttable;         /* its products are marked: a decoder-only or BERT-like stack */
+    bool in_a_row;         /* one row of layers leads from end to end: a pipeline can share it out */
+    bool latent;           /* its cache is shared by all heads */
+    bool uneven;           /* its stack deals any number of layers out to chunks */
     bool training;
 } ft_divisible;
 /* Degrees that cannot be, each with the nearest that can. */

@@ -27,13 +27,15 @@ static void wait_for_last(ft_build *b)
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].synced = true;
 }
 
-/* Which row a token's copies go to: bits of [tokens, experts], their running sums, the map. The host asks how many
- * there are of each expert before it can launch products of that many rows (token_dispatcher.py's sync points,
- * tokens_per_expert.tolist() in experts.py). */
+/* Which row a token's copies go to: bits of [tokens, experts], their running sums, the map, and what counts tokens for
+ * the balance and for the exchange: as many small kernels as the stack has. The host asks how many there are of each
+ * expert before it can launch products of that many rows (token_dispatcher.py's sync points, tokens_per_expert.tolist()
+ * in experts.py). */
 static void map_rows(ft_maker *m, int64_t tokens)
 {
-    enum { LAUNCHES = 3 };
-    ft__no_grad_kernels(&m->b, FT_AT(MOE_MAP), "copy", FT_NONE, tokens, m->arch->experts, 4, LAUNCHES);
+    enum { LEAST = 3 };
+    const int launches = m->stack->routing_kernels > LEAST ? (int)m->stack->routing_kernels : LEAST;
+    ft__no_grad_kernels(&m->b, FT_AT(MOE_MAP), "copy", FT_NONE, tokens, m->arch->experts, 4, launches);
     wait_for_last(&m->b);
 }
 

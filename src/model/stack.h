@@ -52,6 +52,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(fused_latent_rotary, "latent attention's rotary embedding, splits and concatenations are two kernels")       \
     X(fused_router, "a router's scores and choice are one kernel")                                                 \
     X(grouped_experts, "tokens are sorted by expert, whose products are grouped")                                  \
+    X(separate_experts, "every expert's weights are parameters of their own")                                      \
+    X(gradient_hooks, "Python runs behind every parameter's gradient, with every micro-batch")                     \
     X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                           \
     X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                              \
     X(triton_flash1, "`flash1` is the Triton kernel that came with the first generation, not the one in CUDA")     \
@@ -132,6 +134,10 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
     X(loss_figures, 0, 8, "losses that are taken of every micro-batch's logits once more, to be logged")          \
+    X(grouped_product_calls, 1, 100, "what the host takes for a product of many experts, in plain ones")          \
+    X(routing_kernels, 0, 1000,                                                                                   \
+      "small kernels beside a router's scores and choice: counts of tokens, balance, where they go")              \
+    X(routing_spared, 0, 1000, "how many fewer they are where a token travels once")                              \
     X(low_product_calls, 1, 100, "what the host takes for a product in fewer than 16 bits, in those of 16")       \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 

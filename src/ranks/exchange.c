@@ -49,6 +49,7 @@ ft_divisible ft__ranks_model(const ft_arch *arch, const ft_workload *work)
                           .groups = limited ? arch->expert_groups : 1,
                           .picked_groups = limited ? arch->picked_groups : 1,
                           .seq = work->seq,
+                          .routing_spared = ft__stack(work)->routing_spared,
                           .cuttable = cuttable,
                           .in_a_row = cuttable || arch->design == FT_VIT || arch->design == FT_STATE_SPACE,
                           .latent = arch->kv_lora > 0,

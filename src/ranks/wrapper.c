@@ -1,6 +1,8 @@
 /* wrapper.c: what keeping replicas together costs the host beyond the exchanges themselves. */
 #include "ranks/wrapper.h"
 
+#include <math.h>
+
 #include "kernel/host.h"
 #include "timeline/stream.h"
 
@@ -40,6 +42,40 @@ static double hooks_us(const hooks *h, const ft_issuer *host, ft_phase phase, do
     return us + h->between * (ft__host_wrapper_us(host, FT_WRAPPER_MODULES, phase, tensors) - us);
 }
 
+/* Parameters whose gradients one iteration of a block makes. */
+static double gradients_of(const ft_ranks *r, const ft_graph *g, int32_t block)
+{
+    double count = 0;
+    const int64_t experts = ft__ranks_model(r->arch, r->work).experts;
+    const double each = r->parallel->ep > 0 ? fmax(1, (double)experts / (double)r->parallel->ep) : 1;
+    const bool apart = ft__ranks_stack(r->parallel, r->work)->separate_experts;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        const ft_tensor *t = &g->tensors[i];
+        if (t->role != FT_PARAMETER || t->storage != i || t->block != block) continue;
+        count += apart && t->expert == FT_EXPERT_WEIGHT ? each : 1;
+    }
+    return count;
+}
+
+/* Megatron's DistributedDataParallel: a hook in Python behind every parameter's gradient, which does nothing but look
+ * until the last micro-batch. */
+static ft_status gradient_hooks(const ft_ranks *r, ft_stage *s, ft_wrapped *out, const ft_issuer *host, ft_error *err)
+{
+    const ft_graph *g = s->g;
+    if (r->work->task != FT_TRAIN) return FT_OK;
+    double *entry = ft__arena_array(r->arena, (size_t)g->block_count + 1, sizeof *entry);
+    if (!entry) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    for (int32_t b = 0; b < g->block_count; b++) {
+        const ft_block *block = &g->blocks[b];
+        const bool back = block->mirror >= 0 && block->phase == FT_BACKWARD;
+        const double ms = back ? ft__host_hooks_us(host, gradients_of(r, g, block->mirror)) * 1e-3 : 0;
+        entry[b] = s->step.pace->entry[b] + ms;
+        s->step.host_ms += ms * (double)block->repeat;
+    }
+    out->entry = entry;
+    return FT_OK;
+}
+
 ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_error *err)
 {
     const ft_graph *g = s->g;
@@ -48,6 +84,7 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
     hooks h = {.wrapper = FT_WRAPPER_COPIES};
     out->entry = pace->entry;
     for (int i = 0; i < FT_PHASE_COUNT; i++) out->pass[i] = pace->pass[i];
+    if (ft__ranks_stack(r->parallel, r->work)->gradient_hooks) return gradient_hooks(r, s, out, &host, err);
     if (!hooks_of(r, &h)) return FT_OK;
     /* DDP's copies are made with the last micro-batch (no_sync before it): each gets its share. */
     const bool copies = h.wrapper == FT_WRAPPER_COPIES;

@@ -254,6 +254,7 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
 {
     const ft_host *host = work->host ? work->host : ft__host_of_device(device);
     const bool adapters = work->task == FT_TRAIN && work->lora_rank > 0;
+    const bool served = ft__generates_tokens(work); /* by an engine, not by the modules that train */
     const bool unnamed = adapters && !work->stack && work->execution == FT_RUN_EAGER;
     return (ft_issuer){.host = host,
                        .dispatch = dispatch_of(work),
@@ -263,7 +264,8 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .share = unnamed ? host->adapters.share : 0,
                        .lean_hooks = ft__stack(work)->lean_hooks,
                        .ahead = replays(work),
-                       .low_product_calls = ft__generates_tokens(work) ? 1 : ft__stack(work)->low_product_calls};
+                       .grouped_product_calls = served ? 1 : ft__stack(work)->grouped_product_calls,
+                       .low_product_calls = served ? 1 : ft__stack(work)->low_product_calls};
 }
 
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,

@@ -155,6 +155,32 @@ static void modules_that_quantise_cost_several_products(void **state)
     }
 }
 
+/* A product of many experts is so many plain ones, in any format; one that quantises too costs what is more. */
+static void grouped_products_cost_several(void **state)
+{
+    (void)state;
+    ft_node grouped = node(FT_DO_MATMUL, FT_FORWARD, true), plain;
+    grouped.op.kind = FT_OP_GEMM;
+    grouped.op.dtype = FT_BF16;
+    plain = grouped;
+    grouped.at = FT_AT(MOE_GATE_UP);
+    plain.at = FT_AT(ATTN_QKV_PROJ);
+    ft_issuer bare = {.dispatch = FT_DISPATCH_EAGER, .gradients = true}, engine = bare;
+    engine.grouped_product_calls = 13;
+    engine.low_product_calls = 7;
+    const double once = ft__host_node_us(&bare, &grouped);
+    assert_float_equal(ft__host_node_us(&engine, &grouped), 13 * once, 1e-9);
+    assert_true(ft__host_node_us(&engine, &plain) == ft__host_node_us(&bare, &plain));
+    grouped.op.dtype = FT_FP8;
+    assert_float_equal(ft__host_node_us(&engine, &grouped), 13 * once, 1e-9);
+    engine.low_product_calls = 20;
+    assert_float_equal(ft__host_node_us(&engine, &grouped), 20 * once, 1e-9);
+    /* Hooks go by their number, and nobody but Python runs them. */
+    assert_float_equal(ft__host_hooks_us(&bare, 40), 40 * ft__host_module_us(&bare, 1), 1e-9);
+    bare.dispatch = FT_DISPATCH_GRAPH;
+    assert_true(ft__host_hooks_us(&bare, 40) == 0);
+}
+
 static void checkpoints_cost_the_host(void **state)
 {
     (void)state;
@@ -233,6 +259,7 @@ int main(void)
         cmocka_unit_test(less_of_the_host_from_eager_to_none),
         cmocka_unit_test(casts_of_autocast_cost_as_in_a_loop),
         cmocka_unit_test(modules_that_quantise_cost_several_products),
+        cmocka_unit_test(grouped_products_cost_several),
         cmocka_unit_test(checkpoints_cost_the_host),
         cmocka_unit_test(wrappers_cost_by_the_parameter),
         cmocka_unit_test(plans_are_made_where_cudnn_answers),

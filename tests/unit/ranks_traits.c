@@ -70,6 +70,13 @@ static const turn turns[] = {
     {"copies_packed", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lowers_packed", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"packed_inputs", "litgpt", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
+    {"separate_experts", "megatron", "false", "mixtral-8x7b", FT_BF16, 1, 1, 8, 1, 2, HOST, -1},
+    {"gradient_hooks", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 1, 2, HOST, -1},
+    {"gradient_hooks", "megatron", "false", "mixtral-8x7b", FT_BF16, 1, 1, 8, 1, 2, HOST, -1},
+    {"grouped_product_calls", "megatron", "1", "mixtral-8x7b", FT_BF16, 1, 1, 8, 1, 2, HOST, -1},
+    {"grouped_product_calls", "megatron", "1", "mixtral-8x7b", FT_FP8, 1, 1, 8, 1, 2, HOST, -1},
+    {"routing_kernels", "megatron", "10", "mixtral-8x7b", FT_BF16, 1, 1, 8, 1, 2, LAUNCHES, -1},
+    {"routing_spared", "megatron", "0", "mixtral-8x7b", FT_BF16, 1, 1, 8, 1, 2, LAUNCHES, 1},
     {"low_product_calls", "megatron", "1", "llama-3.2-1b", FT_FP8, 1, 1, 1, 0, 1, HOST, -1},
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"keeps_checkpoints", "fsdp2", "true", "llama-2-70b", FT_BF16, 1, 1, 8, 3, 1, PEAK, 1},
@@ -175,6 +182,10 @@ static double figure_of(const turn *t, bool turned)
     r.parallel.zero = t->zero;
     r.parallel.in_pieces = r.parallel.expert_overlap = -1;
     r.parallel.sp = !strcmp(t->trait, "tensor_pieces") || !strcmp(t->trait, "sequence_parallel");
+    if (!strcmp(t->trait, "routing_spared")) {
+        r.parallel.ep = 8;
+        r.parallel.dispatch_once = true;
+    }
     if (t->pp > 1) {
         r.parallel.vpp = 2;
         r.parallel.schedule = FT_INTERLEAVED;
