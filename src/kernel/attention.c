@@ -247,9 +247,11 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     bool async = device->uncapped_fma_per_clk_sm >= 2048;
     double share = async ? 1 : fmax(FT_K_ATTENTION_SYNC_LEAST, device->uncapped_fma_per_clk_sm / 2048),
            reach = async ? 1 : th[SYNC];
+    /* Where a tile's first loads come through registers, nothing hides them. */
+    double start = device->matrix_issue == FT_ISSUE_MFMA ? FT_K_ATTENTION_MFMA_START : share;
     double mma = 2 * width / (ft__capped_efficiency(th[EC] * reach, cap) * rate), soft = th[ME] * special;
     double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
-    costs cost = {c, th[SMALL], share * th[TILE_US] * 1e-3, share * th[WAVE_US] * 1e-3, th[Q_FULL], th[Q_CAUSAL]};
+    costs cost = {c, th[SMALL], start * th[TILE_US] * 1e-3, share * th[WAVE_US] * 1e-3, th[Q_FULL], th[Q_CAUSAL]};
     walk w = walk_of(device, op, &cost);
     double queries = batch * h * q, keys = batch * kvh * kv;
     double bytes = queries * (d * e + dv * out_e) + keys * (d + dv) * kv_e;
