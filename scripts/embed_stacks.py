@@ -15,14 +15,14 @@ import sys
 
 import embedding
 
-ROLES = ("tokens", "written_out_sharded", "written_out", "fused", "first_flash", "masters", "eager_shards", "shards", "replicas",
+ROLES = ("tokens", "written_out_sharded", "written_out", "ported", "fused", "first_flash", "masters", "eager_shards", "shards", "replicas",
          "one")
 ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2",
              "flash3": "FT_FLASH3", "cudnn": "FT_CUDNN"}
 DEFAULTS = ("execution", "attention", "compile_scope", "cp_kind", "expert_dispatch", "master_weights", "zero")
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
 SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS"}
-KEYS = {"name", "title", "date", "base", "default_for", "defaults", "traits", "sources", "notes"}
+KEYS = {"name", "title", "date", "base", "default_for", "default_gpus", "defaults", "traits", "sources", "notes"}
 
 
 def load(folder: pathlib.Path) -> dict[str, dict]:
@@ -51,6 +51,7 @@ def entry(stack: dict) -> str:
     fields = [
         f".name = {json.dumps(stack['name'])}",
         f".title = {json.dumps(stack['title'])}",
+        f".default_gpus = {json.dumps(' '.join(stack.get('default_gpus', [])))}",
         f".executions = {' | '.join(f'1u << {word}' for word in runs)}",
         f".execution = {runs[0]}",
         f".attention = {ATTENTION[defaults['attention']]}",

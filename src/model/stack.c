@@ -11,8 +11,10 @@ enum { MOST_STACKS = 64 };
 const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
 {
     if (w->stack) return w->stack;
+    bool ported = w->ported && w->task == FT_TRAIN && w->lora_rank < 1 && ft_dtype_bytes(w->dtype) < 2;
     bool tokens = w->task == FT_DECODE && w->execution == FT_RUN_COMPILE;
     ft_stack_role role = tokens                                                             ? FT_STACK_FOR_TOKENS
+                         : w->execution == FT_RUN_FUSED && ported                           ? FT_STACK_FOR_PORTED
                          : w->execution == FT_RUN_FUSED                                     ? FT_STACK_FOR_FUSED
                          : w->task == FT_TRAIN && w->master_weights                         ? FT_STACK_FOR_MASTERS
                          : zero >= 3 && w->task == FT_TRAIN && w->execution == FT_RUN_EAGER ? FT_STACK_FOR_EAGER_SHARDS
@@ -20,6 +22,14 @@ const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
                          : replicas > 1                                                     ? FT_STACK_FOR_REPLICAS
                                                                                             : FT_STACK_FOR_ONE;
     return ft__default_stacks[role];
+}
+
+bool ft__stack_of_gpu(const ft_stack *s, const char *gpu)
+{
+    size_t length = strlen(gpu);
+    for (const char *at = s->default_gpus; *at; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' '))
+        if (strcspn(at, " ") == length && !strncmp(at, gpu, length)) return true;
+    return false;
 }
 
 ft_adapters ft__adapters_of(const ft_workload *w)

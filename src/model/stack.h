@@ -58,6 +58,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                              \
     X(triton_flash1, "`flash1` is the Triton kernel that came with the first generation, not the one in CUDA")     \
     X(engine_attention, "attention is Transformer Engine's: on AMD's units its own kernels, in assembly")          \
+    X(ported_engine, "on AMD's units Transformer Engine is its first port: slow casts and gradients' products")    \
     X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
     X(repeats_keys, "grouped keys and values are copied for every query head before attention")                    \
     X(own_head, "the head has weights of its own, though the config ties them to the embedding")                   \
@@ -143,6 +144,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
 
 typedef struct ft_stack {
     char name[48], title[96];
+    char default_gpus[64]; /* names of those on which a request that names none means it; "": all */
     /* What a request that names it means by keys it leaves out. */
     unsigned executions; /* those it has, a bit each */
     ft_execution execution;
@@ -179,6 +181,7 @@ typedef enum ft_stack_role {
     FT_STACK_FOR_TOKENS,              /* decode, execution compile */
     FT_STACK_FOR_WRITTEN_OUT_SHARDED, /* execution fused around attention that is written out, without sp, zero 1 */
     FT_STACK_FOR_WRITTEN_OUT,         /* the same without zero 1 */
+    FT_STACK_FOR_PORTED,              /* execution fused below 16 bits, on a GPU that this stack's file names */
     FT_STACK_FOR_FUSED,               /* execution fused */
     FT_STACK_FOR_FIRST_FLASH,         /* master_weights, and attention is said to be flash1 */
     FT_STACK_FOR_MASTERS,             /* master_weights */
@@ -194,10 +197,13 @@ extern const size_t ft__stack_count;
 extern const ft_stack ft__stacks[];
 extern const ft_stack *const ft__default_stacks[FT_STACK_ROLES];
 
-/* The stack that a workload names, or the one that follows from what is said: never from a number format. `replicas`
- * are the data ranks. Builders know no layout and need none: those that a layout chooses between build alike. */
+/* The stack that a workload names, or the one that follows from what is said; from a number format only on GPUs whose
+ * first software for few bits was another (`ported`). `replicas` are the data ranks. Builders know no layout and need
+ * none: those that a layout chooses between build alike. */
 const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas);
 static inline const ft_stack *ft__stack(const ft_workload *w) { return ft__stack_of(w, 0, 1); }
+/* Whether a stack is what requests mean on this GPU alone. */
+bool ft__stack_of_gpu(const ft_stack *s, const char *gpu);
 /* How far states are sharded over data ranks by a stack that no request names: one whose optimizer is always the
  * distributed one knows no "zero" 0. A stack that is named is asked as it stands. */
 static inline int ft__zero_of(const ft_workload *w, int zero, int64_t replicas)

@@ -22,6 +22,7 @@
 #include "request/lora.h"
 #include "request/pictures.h"
 #include "request/step_keys.h"
+#include "request/taken_for.h"
 #include "request/tasks.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -152,33 +153,6 @@ static ft_status find_named_stack(const json_t *object, ft_stack_source find_sta
     FT_TRY(find_stack(source, named, &out->work.stack, err));
     if (ft__generates_tokens(&out->work) && !out->work.stack->replays_tokens) out->work.stack = NULL;
     return FT_OK;
-}
-
-/* FlashAttention 1 with fp32 masters is how llm-foundry's runs were published: the package's Triton kernel. */
-static void take_for_first_flash(const ft_said *said, ft_model_request *out)
-{
-    ft_workload *w = &out->work;
-    bool first = ft__given(said, FT_KEY_ID_ATTENTION) && w->attention == FT_FLASH1 && w->master_weights;
-    if (w->stack || w->task != FT_TRAIN || w->execution == FT_RUN_FUSED || !first) return;
-    w->stack = ft__default_stacks[FT_STACK_FOR_FIRST_FLASH];
-    snprintf(out->remark, sizeof out->remark,
-             "\"flash1\" with fp32 masters: taken for the stack \"%s\"; name another if it was one", w->stack->name);
-}
-
-/* Transformer Engine has no attention that is written out: fused kernels around one, without sequence parallelism, are
- * software of before both. The answer says so, and the request may name another. */
-static void take_for_old(const ft_said *said, ft_model_request *out)
-{
-    ft_workload *w = &out->work;
-    bool split_norms = out->parallel.sp && out->parallel.tp > 1;
-    bool written_out = ft__given(said, FT_KEY_ID_ATTENTION) && w->attention == FT_EAGER;
-    if (w->stack || w->task != FT_TRAIN || w->execution != FT_RUN_FUSED || !written_out || split_norms) return;
-    /* Then, states that are sharded and parameters that are not were DeepSpeed's alone. */
-    bool sharded = out->parallel.zero == 1;
-    w->stack = ft__default_stacks[sharded ? FT_STACK_FOR_WRITTEN_OUT_SHARDED : FT_STACK_FOR_WRITTEN_OUT];
-    snprintf(out->remark, sizeof out->remark,
-             "fused kernels around eager attention: taken for the stack \"%s\"; name another if it was one",
-             w->stack->name);
 }
 
 /* Keys left out are as the named stack has them. */
@@ -330,8 +304,8 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(settle_words(&said, out, err));
     FT_TRY(count_gpus(object, find_device, source, &said, err));
     FT_TRY(ft__parallel_settle(&said, &out->parallel, err));
-    take_for_old(&said, out);
-    take_for_first_flash(&said, out);
+    ft__take_for_old(&said, out);
+    ft__take_for_first_flash(&said, out);
     settle_layout(&said, out);
     out->loader = ft__loader_settle(&said);
     out->cluster = ft__key_get(object, FT_KEY_ID_CLUSTER);
@@ -359,6 +333,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     ft_status found = find_device(source, capped ? capped : gpu, &out->device, err);
     json_decref(capped);
     FT_TRY(found);
+    ft__take_for_ported(out);
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);
     FT_TRY(check_stack(out, err));

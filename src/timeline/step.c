@@ -7,6 +7,7 @@
 #include "kernel/kernel.h"
 #include "model/stack.h"
 #include "timeline/interval_constants.h"
+#include "timeline/ported.h"
 #include "timeline/timed.h"
 
 /* Errors of one family on one GPU have one cause and move together; families do not know of each other. */
@@ -221,7 +222,8 @@ static bool masked_for_all_we_know(const ft_graph *g, const ft_workload *work)
 /* Of fused kernels that name no stack NVIDIA's recipes are forecast; what ran is not known. */
 static bool software_unsaid(const ft_workload *work)
 {
-    return !work->stack && work->task == FT_TRAIN && ft__stack(work) == ft__default_stacks[FT_STACK_FOR_FUSED];
+    if (work->stack || work->task != FT_TRAIN) return false;
+    return ft__stack(work) == ft__default_stacks[FT_STACK_FOR_FUSED] || ft__stack(work)->ported_engine;
 }
 
 /* What errors of the kernels and of the host do to the step: walk again with each of them at its ends, and with both
@@ -314,8 +316,8 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     const bool unsaid = software_unsaid(&work);
     const double later = unsaid ? FT_K_INTERVAL_SOFTWARE_LATER : 0;
     const double sooner = masked_for_all_we_know(g, &work) ? FT_K_INTERVAL_IN_MASKS
-                          : unsaid                         ? FT_K_INTERVAL_SOFTWARE_SOONER
-                                                           : 0;
+                          : unsaid ? fmax(FT_K_INTERVAL_SOFTWARE_SOONER, ft__ported_sooner(&work))
+                                   : 0;
     const double hosts = ft__host_interval(&t.host); /* and what a model's own Python takes, where nobody timed it */
     interval_of(g, pace, &errors, quantile, kernels, sooner, later,
                 g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts, out);

@@ -12,6 +12,7 @@
 #include "kernel/walk.h"
 #include "model/stack.h"
 #include "timeline/in_model_constants.h"
+#include "timeline/ported.h"
 #include "timeline/states.h"
 
 /* A fusion or a cast changed what the node moves: the time beyond the launch follows where memory sets it, and never
@@ -139,6 +140,8 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     t->host_ms += cost->host * times;
     if (!ft__node_runs(n)) return FT_OK;
     ft_op op = settled(t->device, n);
+    const bool ported = ft__ported(t->device, t->work, n);
+    if (ported) op.u.gemm.quantized = 1;
     const ft_forecast *found;
     FT_TRY(ft__memo_find(t->memo, t->predictor, t->device, &op, t->quantile, &found, err));
     ft_timed *k = &step->kernels[step->kernel_count++];
@@ -161,6 +164,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     if (effort > 0 && effort != 1) ft__forecast_scale(&k->forecast, ft__kernel_effort(t->device, &op, (double)effort));
     apply_residency(t->device, n, &op, t->found[i], &k->forecast);
     apply_node(n, &op, &k->forecast);
+    if (ported) ft__apply_ported(t->device, n, &k->forecast);
     apply_width(n->manner, t->quantile, &k->forecast);
     cost->gpu = k->forecast.ms;
     return FT_OK;

@@ -200,6 +200,30 @@ static void left_out_it_follows_from_the_rest(void **state)
         assert_string_equal(ft__stack_of(&cases[i].work, cases[i].zero, cases[i].replicas)->name, cases[i].name);
 }
 
+/* Where a GPU's first software was carried over from another's, its fused kernels for few bits are that; not those of
+ * adapters, which came later, nor anything in 16 bits. */
+static void a_port_is_meant_below_16_bits(void **state)
+{
+    (void)state;
+    const ft_workload fp8 = {.task = FT_TRAIN, .execution = FT_RUN_FUSED, .dtype = FT_FP8, .ported = true};
+    ft_workload bf16 = fp8, eager = fp8, adapters = fp8, said = fp8, elsewhere = fp8;
+    bf16.dtype = FT_BF16;
+    eager.execution = FT_RUN_EAGER;
+    adapters.lora_rank = 16;
+    said.stack = named("megatron");
+    elsewhere.ported = false;
+    assert_string_equal(ft__stack_of(&fp8, 0, 8)->name, "transformer_engine_2024");
+    assert_string_equal(ft__stack_of(&bf16, 0, 8)->name, "megatron_recipe");
+    assert_string_equal(ft__stack_of(&eager, 0, 1)->name, "pytorch");
+    assert_string_equal(ft__stack_of(&adapters, 0, 8)->name, "megatron_recipe");
+    assert_string_equal(ft__stack_of(&said, 0, 8)->name, "megatron");
+    assert_string_equal(ft__stack_of(&elsewhere, 0, 8)->name, "megatron_recipe");
+    ft_stack of = {.default_gpus = "mi300x mi300a"};
+    assert_true(ft__stack_of_gpu(&of, "mi300x") && ft__stack_of_gpu(&of, "mi300a"));
+    assert_false(ft__stack_of_gpu(&of, "mi300") || ft__stack_of_gpu(&of, "mi300x mi300a") || ft__stack_of_gpu(&of, ""));
+    assert_false(ft__stack_of_gpu(named("megatron_recipe"), "mi300x"));
+}
+
 static void what_a_stack_has_not_is_refused(void **state)
 {
     (void)state;
@@ -242,6 +266,7 @@ int main(void)
         cmocka_unit_test(a_users_own_stands_on_a_known_one),
         cmocka_unit_test(running_out_of_memory_is_an_error),
         cmocka_unit_test(left_out_it_follows_from_the_rest),
+        cmocka_unit_test(a_port_is_meant_below_16_bits),
         cmocka_unit_test(what_a_stack_has_not_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

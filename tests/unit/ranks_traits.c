@@ -30,6 +30,7 @@ static const turn turns[] = {
     {"passes_masks", "pytorch", "false", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"triton_flash1", "pytorch", "true", "llama-3.2-3b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"engine_attention", "pytorch", "true", "llama-3.2-3b", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
+    {"ported_engine", "megatron", "true", "gpt2", FT_FP8, 1, 1, 1, 0, 1, STEP, 1},
     {"no_dropout", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"sums_in_products", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, LAUNCHES, 1},
     {"gradient_stand_ins", "megatron", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 1, 4, PEAK, -1},
@@ -135,9 +136,7 @@ static void read_into(const turn *t, bool turned, ft_stack *own)
 /* Traits that show on another GPU than the usual one. */
 static const char *gpu_of(const turn *t)
 {
-    return !strcmp(t->trait, "engine_attention") ? "mi355x"
-           : !strcmp(t->trait, "tuned_vectors")  ? "a100_sxm_80gb"
-                                                 : "h100_sxm";
+    return strstr(t->trait, "engine") ? "mi355x" : !strcmp(t->trait, "tuned_vectors") ? "a100_sxm_80gb" : "h100_sxm";
 }
 
 static double figure_of(const turn *t, bool turned)

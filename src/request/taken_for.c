@@ -1,0 +1,47 @@
+/* taken_for.c: what is said beside a stack can only have been some software, and it is taken for that. The answer says so,
+ * and the request may name another. */
+#include "request/taken_for.h"
+
+#include <stdio.h>
+
+#include "request/keys.h"
+
+/* FlashAttention 1 with fp32 masters is how llm-foundry's runs were published: the package's Triton kernel. */
+void ft__take_for_first_flash(const ft_said *said, ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    bool first = ft__given(said, FT_KEY_ID_ATTENTION) && w->attention == FT_FLASH1 && w->master_weights;
+    if (w->stack || w->task != FT_TRAIN || w->execution == FT_RUN_FUSED || !first) return;
+    w->stack = ft__default_stacks[FT_STACK_FOR_FIRST_FLASH];
+    snprintf(out->remark, sizeof out->remark,
+             "\"flash1\" with fp32 masters: taken for the stack \"%s\"; name another if it was one", w->stack->name);
+}
+
+/* Transformer Engine has no attention that is written out: fused kernels around one, without sequence parallelism, are
+ * software of before both. The answer says so, and the request may name another. */
+void ft__take_for_old(const ft_said *said, ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    bool split_norms = out->parallel.sp && out->parallel.tp > 1;
+    bool written_out = ft__given(said, FT_KEY_ID_ATTENTION) && w->attention == FT_EAGER;
+    if (w->stack || w->task != FT_TRAIN || w->execution != FT_RUN_FUSED || !written_out || split_norms) return;
+    /* Then, states that are sharded and parameters that are not were DeepSpeed's alone. */
+    bool sharded = out->parallel.zero == 1;
+    w->stack = ft__default_stacks[sharded ? FT_STACK_FOR_WRITTEN_OUT_SHARDED : FT_STACK_FOR_WRITTEN_OUT];
+    snprintf(out->remark, sizeof out->remark,
+             "fused kernels around eager attention: taken for the stack \"%s\"; name another if it was one",
+             w->stack->name);
+}
+
+/* Fused kernels in fewer than 16 bits are Transformer Engine's. On a GPU whose runs were published with its first port
+ * that is what is meant; adapters came with later software. The answer says so. */
+void ft__take_for_ported(ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    w->ported = !w->stack && ft__stack_of_gpu(ft__default_stacks[FT_STACK_FOR_PORTED], out->device->name);
+    if (!w->ported || ft__stack(w) != ft__default_stacks[FT_STACK_FOR_PORTED]) return;
+    snprintf(
+        out->remark, sizeof out->remark,
+        "fused kernels below 16 bits on this GPU: taken for the stack \"%s\"; \"megatron\" is the software of today",
+        ft__stack(w)->name);
+}
