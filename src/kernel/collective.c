@@ -232,6 +232,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->compute_ms = p.steps;
     out->memory_ms = p.moved;
     out->body_ms = sqrt(p.steps * p.steps + p.moved * p.moved + 2 * p.add * p.steps * p.moved) + p.fill;
+    /* An engine's kernel reads its peers; without a switch each of them stands behind a link of its own. */
+    if (engine && !op->u.collective.switched && !op->u.collective.pcie) out->body_ms *= FT_K_COLLECTIVE_MESH_READS;
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = out->waves = 0;
     out->note = ft__protocol_notes[protocol];
