@@ -1,5 +1,5 @@
-/* taken_for.c: what is said beside a stack can only have been some software, and it is taken for that. The answer says so,
- * and the request may name another. */
+/* taken_for.c: what is said beside a stack can only have been some software, and it is taken for that. The answer says
+ * so, and the request may name another. */
 #include "request/taken_for.h"
 
 #include <stdio.h>

@@ -6,7 +6,7 @@
  *               their instructions hold them, so that the pace is one of CUs and clock
  *   gradients   products of the two 8-bit formats had next to no kernels in the library
  *
- * A forward operand comes cast from the norm or the activation before, and is turned alone: a byte read, a byte written.
+ * A forward operand comes cast from the norm or the activation before, and is turned alone: a byte read, one written.
  * A gradient is cast and turned at once, for both of its products: two bytes read, two written.
  *
  * Leaves out: norms and activations of the same origin, for which nobody published a figure; attention, which is a
