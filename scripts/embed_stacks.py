@@ -15,8 +15,8 @@ import sys
 
 import embedding
 
-ROLES = ("tokens", "written_out_sharded", "written_out", "ported", "fused", "first_flash", "masters", "eager_shards", "shards", "replicas",
-         "one")
+ROLES = ("tokens", "written_out_sharded", "written_out", "ported", "fused_before_fp8", "fused", "first_flash", "masters", "eager_shards",
+         "shards", "replicas", "one")
 ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2",
              "flash3": "FT_FLASH3", "cudnn": "FT_CUDNN"}
 DEFAULTS = ("execution", "attention", "compile_scope", "cp_kind", "expert_dispatch", "master_weights", "zero")

@@ -13,9 +13,11 @@ const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
     if (w->stack) return w->stack;
     bool ported = w->ported && w->task == FT_TRAIN && w->lora_rank < 1 && ft_dtype_bytes(w->dtype) < 2;
     bool tokens = w->task == FT_DECODE && w->execution == FT_RUN_COMPILE;
+    bool earlier = w->task == FT_TRAIN && w->before_fp8;
+    ft_stack_role fused = earlier ? FT_STACK_FOR_FUSED_BEFORE_FP8 : FT_STACK_FOR_FUSED;
     ft_stack_role role = tokens                                                             ? FT_STACK_FOR_TOKENS
                          : w->execution == FT_RUN_FUSED && ported                           ? FT_STACK_FOR_PORTED
-                         : w->execution == FT_RUN_FUSED                                     ? FT_STACK_FOR_FUSED
+                         : w->execution == FT_RUN_FUSED                                     ? fused
                          : w->task == FT_TRAIN && w->master_weights                         ? FT_STACK_FOR_MASTERS
                          : zero >= 3 && w->task == FT_TRAIN && w->execution == FT_RUN_EAGER ? FT_STACK_FOR_EAGER_SHARDS
                          : zero >= 2                                                        ? FT_STACK_FOR_SHARDS

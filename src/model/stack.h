@@ -182,6 +182,7 @@ typedef enum ft_stack_role {
     FT_STACK_FOR_WRITTEN_OUT_SHARDED, /* execution fused around attention that is written out, without sp, zero 1 */
     FT_STACK_FOR_WRITTEN_OUT,         /* the same without zero 1 */
     FT_STACK_FOR_PORTED,              /* execution fused below 16 bits, on a GPU that this stack's file names */
+    FT_STACK_FOR_FUSED_BEFORE_FP8,    /* execution fused, training on a GPU without fp8 */
     FT_STACK_FOR_FUSED,               /* execution fused */
     FT_STACK_FOR_FIRST_FLASH,         /* master_weights, and attention is said to be flash1 */
     FT_STACK_FOR_MASTERS,             /* master_weights */

@@ -123,6 +123,7 @@ typedef struct ft_workload {
     ft_execution execution;
     const struct ft_stack *stack; /* the software that was named (stack.h); NULL: what follows from the rest */
     bool ported;                  /* none was, and the GPU's first software was carried over from another maker's */
+    bool before_fp8;              /* the GPU has no fp8: what was published on it is older than NVIDIA's recipes */
     ft_compile_scope scope;       /* of compile */
     ft_fusions fusions;           /* of fused: two kernels that NVIDIA's recipes turn on */
     ft_cache_kind cache;

@@ -187,7 +187,6 @@ static void settle_layout(const ft_said *said, ft_model_request *out)
 {
     const ft_stack *stack = out->work.stack;
     ft_parallel *p = &out->parallel;
-    take_for_sharded(said, out);
     if (!stack || out->work.task != FT_TRAIN) return;
     if (p->dp * p->cp > 1 && !ft__given(said, FT_KEY_ID_ZERO)) p->zero = stack->zero;
     if (!ft__given(said, FT_KEY_ID_EXPERT_DISPATCH)) p->dispatch_once = stack->dispatch_once;
@@ -334,6 +333,8 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     json_decref(capped);
     FT_TRY(found);
     ft__take_for_ported(out);
+    out->work.before_fp8 = !(out->device->peak_tflops[FT_FP8] > 0);
+    take_for_sharded(&said, out);
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);
     FT_TRY(check_stack(out, err));

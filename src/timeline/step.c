@@ -219,11 +219,14 @@ static bool masked_for_all_we_know(const ft_graph *g, const ft_workload *work)
     return false;
 }
 
-/* Of fused kernels that name no stack NVIDIA's recipes are forecast; what ran is not known. */
+/* Of fused kernels that name no stack NVIDIA's recipes or the layers of before them are forecast; what ran is not
+ * known. */
 static bool software_unsaid(const ft_workload *work)
 {
     if (work->stack || work->task != FT_TRAIN) return false;
-    return ft__stack(work) == ft__default_stacks[FT_STACK_FOR_FUSED] || ft__stack(work)->ported_engine;
+    const ft_stack *stack = ft__stack(work);
+    return stack == ft__default_stacks[FT_STACK_FOR_FUSED] ||
+           stack == ft__default_stacks[FT_STACK_FOR_FUSED_BEFORE_FP8] || stack->ported_engine;
 }
 
 /* What errors of the kernels and of the host do to the step: walk again with each of them at its ends, and with both
