@@ -1,5 +1,7 @@
 /* Runs of stacks of 2022 to 2024 and of other frameworks than NVIDIA's (data/published/older.jsonl), asked without a
  * stack; InternEvo's with its own. Bounds are what the code reaches today, rounded up. */
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "golden.h"
@@ -45,6 +47,43 @@ static void internevo_is_met_with_its_stack(void **state)
     golden_runs("published/internevo.jsonl", internevo, 1, the_only_one);
 }
 
+/* The same runs with the stack that ran, and its attention: how far they are off on average. */
+static double off_with(const char *source, const char *gpu, const char *stack)
+{
+    json_t *rows = golden_rows("published/older.jsonl"), *run;
+    double sum = 0;
+    size_t n;
+    int count = 0;
+    json_array_foreach (rows, n, run) {
+        json_t *asked = json_object_get(run, "request");
+        if (strcmp(json_string_value(json_object_get(run, "source")), source) != 0 ||
+            strcmp(json_string_value(json_object_get(asked, "gpu")), gpu) != 0)
+            continue;
+        json_object_set_new(asked, "stack", json_string(stack));
+        json_object_del(asked, "attention");
+        char *request = json_dumps(asked, 0);
+        assert_non_null(request);
+        sum += fabs(golden_value("step_ms", "%s", request) / json_number_value(json_object_get(run, "truth_ms")) - 1);
+        count++;
+        free(request);
+    }
+    json_decref(rows);
+    return sum / count;
+}
+
+static void frameworks_are_met_with_their_stacks(void **state)
+{
+    (void)state;
+    double chosen = off_with("FlagPerf, Paddle", "a100_sxm_80gb", "paddle");
+    double judged = off_with("PaddleNLP", "a100_sxm_80gb", "paddle");
+    golden_holds(chosen < 0.05, "FlagPerf's Paddle is %.1f %% off", 100 * chosen);
+    golden_holds(judged < 0.03, "PaddleNLP is %.1f %% off", 100 * judged);
+    double scale = off_with("FlagPerf, FlagScale", "a800_sxm_80gb", "megatron_2023");
+    golden_holds(scale < 0.04, "FlagScale is %.1f %% off", 100 * scale);
+    double both = off_with("FlagPerf, Megatron-DeepSpeed", "a800_sxm_80gb", "megatron_deepspeed_2023");
+    golden_holds(both < 0.1, "Megatron-DeepSpeed is %.1f %% off", 100 * both);
+}
+
 static double step_of(const char *gpu, const char *more)
 {
     return golden_value("step_ms",
@@ -68,8 +107,8 @@ static void layers_of_2023_on_gpus_without_fp8(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(runs_without_a_stack_are_met),
-                                       cmocka_unit_test(internevo_is_met_with_its_stack),
-                                       cmocka_unit_test(layers_of_2023_on_gpus_without_fp8)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_without_a_stack_are_met), cmocka_unit_test(internevo_is_met_with_its_stack),
+        cmocka_unit_test(frameworks_are_met_with_their_stacks), cmocka_unit_test(layers_of_2023_on_gpus_without_fp8)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
