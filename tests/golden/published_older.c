@@ -6,8 +6,8 @@
 
 #include "golden.h"
 
-/* Paddle's LLaMA on boards of 40 GB ran with norms written out, which a request without a stack cannot say. BigScience's
- * heads that are no multiple of eight wide were slower than forecast. */
+/* Paddle's LLaMA on boards of 40 GB ran with norms written out, which a request without a stack cannot say.
+ * BigScience's heads that are no multiple of eight wide were slower than forecast. */
 static const golden_bound sources[] = {
     {"Megatron-LLaMA", 0.17, 0.24, 5},
     {"FlagPerf, Paddle", 0.16, 0.36, 20},
@@ -74,10 +74,10 @@ static double off_with(const char *source, const char *gpu, const char *stack)
 static void frameworks_are_met_with_their_stacks(void **state)
 {
     (void)state;
-    double chosen = off_with("FlagPerf, Paddle", "a100_sxm_80gb", "paddle");
-    double judged = off_with("PaddleNLP", "a100_sxm_80gb", "paddle");
-    golden_holds(chosen < 0.05, "FlagPerf's Paddle is %.1f %% off", 100 * chosen);
-    golden_holds(judged < 0.03, "PaddleNLP is %.1f %% off", 100 * judged);
+    double paddle = off_with("FlagPerf, Paddle", "a100_sxm_80gb", "paddle");
+    double later = off_with("PaddleNLP", "a100_sxm_80gb", "paddle");
+    golden_holds(paddle < 0.05, "FlagPerf's Paddle is %.1f %% off", 100 * paddle);
+    golden_holds(later < 0.03, "PaddleNLP is %.1f %% off", 100 * later);
     double scale = off_with("FlagPerf, FlagScale", "a800_sxm_80gb", "megatron_2023");
     golden_holds(scale < 0.04, "FlagScale is %.1f %% off", 100 * scale);
     double both = off_with("FlagPerf, Megatron-DeepSpeed", "a800_sxm_80gb", "megatron_deepspeed_2023");
@@ -92,8 +92,8 @@ static double step_of(const char *gpu, const char *more)
                         gpu, more);
 }
 
-/* Rotary embedding and gates that are written out take a tenth of a layer. Without a stack they are where the GPU has no
- * fp8, and nowhere else. */
+/* Rotary embedding and gates that are written out take a tenth of a layer. Without a stack they are where the GPU has
+ * no fp8, and nowhere else. */
 static void layers_of_2023_on_gpus_without_fp8(void **state)
 {
     (void)state;
