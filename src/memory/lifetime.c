@@ -185,6 +185,21 @@ static void hold_modules(walk *w, int32_t b)
     }
 }
 
+/* A loss that copies logits to shift them: its caller holds them as they came, it itself what it made wide. */
+static void hold_logits(walk *w, int32_t b)
+{
+    const ft_graph *g = w->g;
+    const int32_t end = g->blocks[b].first + g->blocks[b].count - 1;
+    for (int32_t n = g->blocks[b].first; n < end; n++) {
+        const ft_node *copy = &g->nodes[n];
+        if (copy->verb != FT_DO_COPY || ft__node_site(copy) != FT_SITE_LOSS || !valid(g, copy->in[0])) continue;
+        const ft_ref logits = w->root[copy->in[0]];
+        const ft_node *maker = w->birth[logits] >= g->blocks[b].first ? &g->nodes[w->birth[logits]] : NULL;
+        if (maker && ft__node_site(maker) == FT_SITE_LOSS && valid(g, maker->in[0])) hold_to(w, b, maker->in[0], end);
+        hold_to(w, b, logits, end);
+    }
+}
+
 /* Blocks of one function: the model's, up to its head, or those of one of its trunks (an encoder's). */
 static bool same_function(const ft_block *first, const ft_block *other)
 {
@@ -211,6 +226,7 @@ static void hold(walk *w, ft_holder holder)
         const ft_block *block = &g->blocks[b];
         if (block->phase != FT_FORWARD || block->count < 1) continue;
         if (holder == FT_PYTHON_HOLDS || !ft__block_is_layer(block)) hold_modules(w, b);
+        if (block->kind == FT_BLOCK_HEAD) hold_logits(w, b);
         const int32_t end = block->first + block->count - 1;
         /* A head is called with the model's result; a last norm is the model's own, and its input is gone by then. */
         const bool head = block->kind == FT_BLOCK_HEAD && ft__node_site(&g->nodes[block->first]) != FT_SITE_NORM;

@@ -212,7 +212,16 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "tanh", logits);
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "mulu", logits);
     }
-    return m->work->task == FT_TRAIN ? ft__loss(b, FT_AT(LOSS), logits, ft__upcasts(m)) : logits;
+    if (m->work->task != FT_TRAIN) return logits;
+    bool widened = ft__upcasts(m);
+    if (m->stack->shifts_logits && a->causal && m->work->seq > 1) {
+        if (widened) logits = ft__cast(b, FT_AT(LOSS), logits, FT_FP32);
+        const ft_tensor all = *ft__tensor_of(b, logits);
+        logits = ft__slice(b, logits, all.rows - all.rows / m->work->seq, all.cols);
+        logits = ft__contiguous(b, FT_AT(LOSS), logits);
+        widened = false;
+    }
+    return ft__loss(b, FT_AT(LOSS), logits, widened);
 }
 
 ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width)
