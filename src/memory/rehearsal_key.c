@@ -78,9 +78,14 @@ void ft__rehearsal_key(const ft_sweep *s, const ft_kept *k, double update, doubl
     mix_double(key, update);
     mix_double(key, handle);
     mix_double(key, k->trained);
+    mix_double(key, s->share->flat_bucket_bytes);
+    mix_double(key, s->share->update_elements);
+    mix_double(key, k->main_elements);
+    mix_double(key, k->widest ? ft__tensor_numel(k->widest) : 0);
     mix_two(key, (int32_t)s->work->task, ft__updates_on_host(s->work));
     mix_two(key, expandable, s->kept_gradients + 2 * k->kept_gradients);
     mix_two(key, g->block_count, g->tensor_count);
+    mix_two(key, s->share->flat_third, 0);
     for (int32_t b = 0; b < g->block_count; b++) {
         mix_two(key, g->blocks[b].first, g->blocks[b].count);
         mix(key, (uint64_t)g->blocks[b].repeat);

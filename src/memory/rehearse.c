@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "memory/cache.h"
+#include "memory/flat.h"
 #include "memory/script.h"
 #include "timeline/states.h"
 
@@ -31,6 +32,8 @@ typedef struct rehearsal {
     int64_t handle;         /* grains of the BLAS's workspace that each thread takes with its first product */
     bool has_handle[2];     /* the forward pass's thread, autograd's */
     bool updated;
+    bool flattens; /* DeepSpeed's stages */
+    ft_flat flat;
 } rehearsal;
 
 static void hold(rehearsal *r, ft_ref t, int64_t grains)
@@ -101,13 +104,43 @@ static bool is_trained(const rehearsal *r, ft_ref i)
     return t->role == FT_PARAMETER && t->trained && r->s->lives.root[i] == i;
 }
 
+/* Trained weights as they were loaded, then flattened beside those; what was loaded goes. */
+static void flatten(rehearsal *r)
+{
+    const ft_graph *g = r->s->g;
+    double all = 0;
+    for (int giving = 0; giving < 2; giving++) {
+        for (ft_ref i = 0; i < g->tensor_count; i++) {
+            if (!is_trained(r, i)) continue;
+            const ft_tensor *t = &g->tensors[i];
+            const double bytes = ft__kept_bytes(g, r->s->share, &r->s->lives, r->k, i);
+            const int64_t grains = ft__cache_grains(bytes), copies = ft__kept_copies(t, r->s->share, r->k);
+            if (!giving) all += bytes * (double)copies;
+            for (int64_t n = 0; n < copies && !r->flat.third; n++)
+                if (!giving)
+                    hold(r, i, grains);
+                else if (r->held[i].youngest >= 0)
+                    let_go(r, i, true);
+                else
+                    let_go_small(r, i, grains);
+        }
+        if (!giving) keep(r, all, 1);
+    }
+    ft__flat_begin(&r->flat, &r->cache);
+}
+
 static void keep_weights(rehearsal *r)
 {
     const ft_graph *g = r->s->g;
     for (ft_ref i = 0; i < g->tensor_count; i++) {
         const ft_tensor *t = &g->tensors[i];
+        if (r->flattens && is_trained(r, i)) continue;
         const double bytes = ft__kept_bytes(g, r->s->share, &r->s->lives, r->k, i);
         if (bytes > 0) keep(r, bytes, ft__kept_copies(t, r->s->share, r->k));
+    }
+    if (r->flattens) {
+        flatten(r);
+        return;
     }
     for (ft_ref i = 0; i < g->tensor_count && r->s->work->task == FT_TRAIN; i++) {
         if (!is_trained(r, i)) continue;
@@ -120,6 +153,10 @@ static void keep_weights(rehearsal *r)
 /* What an update takes for all parameters at once is a piece for each of them. */
 static void update(rehearsal *r)
 {
+    if (r->flattens) {
+        ft__flat_update(&r->flat, &r->cache);
+        return;
+    }
     const ft_graph *g = r->s->g;
     const double each = r->k->trained > 0 ? r->update / r->k->trained : 0;
     for (ft_ref i = 0; i < g->tensor_count && !r->updated; i++)
@@ -212,11 +249,16 @@ bool ft__rehearse(const ft_sweep *s, const ft_kept *k, double update_bytes, doub
     rehearsal r = {.s = s, .k = k, .update = update_bytes, .handle = ft__cache_grains(handle)};
     ft_script script;
     if (!prepare(&r, expandable) || !ft__script(s, &script)) return false;
+    r.flattens = ft__flat_of(s->work, s->share, k, &r.flat);
     keep_weights(&r);
     for (int step = 0; step < STEPS; step++) {
-        for (int32_t b = 0; b < script.count; b++) run_block(&r, &script.blocks[b]);
+        for (int32_t b = 0; b < script.count; b++) {
+            if (r.flattens && s->g->blocks[b].phase == FT_BACKWARD) ft__flat_backward(&r.flat, &r.cache);
+            run_block(&r, &script.blocks[b]);
+        }
         end_step(&r);
     }
     *beyond = ft__cache_reserved(&r.cache) - ft__cache_peak(&r.cache);
+    if (r.flattens) *beyond += ft__flat_apart(&r.flat);
     return !r.cache.failed;
 }

@@ -80,6 +80,8 @@ static void buffered(const ft_ranks *r, ft_memory_share *share)
     share->moving_bytes[FT_RECOMPUTE] += bytes;
     share->head_moving_bytes += bytes;
     share->embed_moving_bytes += bytes;
+    if (stack->flattens_gradients) share->flat_bucket_bytes = bytes;
+    share->flat_third = r->parallel->zero >= 3;
     if (r->parallel->zero < 3) return;
     share->update_elements = stack->update_elements;
     share->moving_bytes[FT_FORWARD] += bytes;

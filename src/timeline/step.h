@@ -116,8 +116,10 @@ typedef struct ft_memory_share {
     double moving_bytes[FT_PHASE_COUNT];           /* parameters gathered, gradients on their way: communication */
     double head_moving_bytes, embed_moving_bytes;  /* the same while what is behind or before the layers is undone */
     double update_elements;                        /* how many an update takes at a time; 0: all */
+    double flat_bucket_bytes;                      /* DeepSpeed's bucket: gradients, states are stretches; 0: no */
     double apart_bytes;                            /* buffers that other streams cache: reserved, not allocated */
     bool fsdp;                                     /* PyTorch's: shards are the fp32 copies, gradients come and go */
+    bool flat_third;                               /* of those its third stage */
     bool keeps_checkpoints;                        /* with their gradients, until the backward pass is over */
 } ft_memory_share;
 ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,

@@ -112,13 +112,21 @@ static void inputs_beside_packed_weights_stay_narrow(void **state)
     json_decref(rows);
 }
 
-/* Its stages in a world of one. What they reserve is forecast 8 to 15 % short: the update's joined gradients do not fit
- * into what the backward pass left, which the rehearsal, parameter by parameter, thinks they do. */
+/* Its stages in a world of one. */
 static void deepspeed_joins_gradients_and_has_a_bucket(void **state)
 {
     (void)state;
     const double off = mean_error("peak_bytes", true, false, 7, 0.032);
     golden_holds(off < 0.015, "peaks under DeepSpeed %.2f %% off", 100 * off);
+}
+
+/* What it flattens, copies and makes of zeros before the first step stays cached, and moments take the place that the
+ * next step's gradients need. Stage 3 of the larger model reserves 6 % more than is forecast. */
+static void deepspeed_reserves_what_its_stretches_left(void **state)
+{
+    (void)state;
+    const double off = mean_error("reserved_bytes", true, false, 7, 0.07);
+    golden_holds(off < 0.02, "reserved under DeepSpeed %.2f %% off", 100 * off);
 }
 
 /* TRL's loss: head and cross-entropy 256 tokens at a time, and again. The forecast was made after these peaks, and
@@ -198,6 +206,7 @@ int main(void)
         cmocka_unit_test(so_is_what_is_reserved),
         cmocka_unit_test(inputs_beside_packed_weights_stay_narrow),
         cmocka_unit_test(deepspeed_joins_gradients_and_has_a_bucket),
+        cmocka_unit_test(deepspeed_reserves_what_its_stretches_left),
         cmocka_unit_test(a_loss_in_chunks_holds_copies_of_the_head),
         cmocka_unit_test(and_makes_them_for_every_chunk),
         cmocka_unit_test(experts_beside_a_wide_stream_compute_in_16_bits),
