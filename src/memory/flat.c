@@ -1,10 +1,13 @@
 #include "memory/flat.h"
 
+#include <math.h>
+
 #include "layout/layout.h"
 #include "model/stack.h"
 #include "timeline/states.h"
 
 enum { WIDE = 4, WIDEST = 8 }; /* bytes of an fp32 element; of one in fp64 */
+enum { MOST_PARTS = 256 };     /* of more of them where each lies tells nothing more */
 
 static int32_t take(ft_cache *c, double bytes)
 {
@@ -31,21 +34,24 @@ bool ft__flat_of(const ft_workload *work, const ft_memory_share *share, const ft
                      .buckets = -1,
                      .joined = -1};
     if (share->update_elements > 0 && share->update_elements < out->at_a_time) out->at_a_time = share->update_elements;
+    if (out->elements > out->at_a_time * MOST_PARTS) out->at_a_time = out->elements / MOST_PARTS;
+    out->parts = (int)ceil(out->elements / out->at_a_time);
     for (int p = 1; p < count && out->moment_count < 8; p++) /* the first is the copy */
         out->moments[out->moment_count++] = parts[p] / ft__tensor_numel(k->widest);
     return true;
 }
 
-/* Of the elements those of the part that begins so far in. */
-static double part_from(const ft_flat *f, double done)
+/* Of the elements those of one part. */
+static double part_of(const ft_flat *f, int part)
 {
-    return f->elements - done < f->at_a_time ? f->elements - done : f->at_a_time;
+    const double left = f->elements - part * f->at_a_time;
+    return left < f->at_a_time ? left : f->at_a_time;
 }
 
 void ft__flat_begin(const ft_flat *f, ft_cache *c)
 {
-    for (double done = 0; done < f->elements; done += f->at_a_time) {
-        const double part = part_from(f, done), first = part * (f->third ? WIDE : f->narrow);
+    for (int i = 0; i < f->parts; i++) {
+        const double part = part_of(f, i), first = part * (f->third ? WIDE : f->narrow);
         const int32_t block = take(c, first);
         keep(c, part * WIDE);
         give(c, block, first);
@@ -73,8 +79,8 @@ void ft__flat_update(ft_flat *f, ft_cache *c)
 {
     give(c, f->buckets, f->bucket);
     give(c, take(c, f->largest * WIDEST), f->largest * WIDEST); /* norms of gradients are taken in fp64 */
-    for (double done = 0; done < f->elements; done += f->at_a_time) {
-        const double part = part_from(f, done);
+    for (int i = 0; i < f->parts; i++) {
+        const double part = part_of(f, i);
         const int32_t narrow = take(c, part * f->narrow), wide = take(c, part * WIDE);
         give(c, narrow, part * f->narrow);
         if (!f->third) give(c, f->joined, f->elements * f->narrow);

@@ -16,6 +16,7 @@ typedef struct ft_flat {
     bool third;              /* stage */
     double elements;         /* that this rank updates */
     double at_a_time;        /* in one part of an update */
+    int parts;               /* of which the last may be smaller */
     double narrow;           /* bytes of an element as it is computed with */
     double bucket;           /* bytes */
     double largest;          /* elements of the largest gradient */
