@@ -6,9 +6,10 @@
 /* transformers raises positions and frequencies first, and lays the angles out twice. */
 static void raise_angles(ft_maker *m, int64_t dim)
 {
-    enum { RAISED = 2, LAID = 1 };
-    if (ft__part_spelled_out(m))
-        ft__no_grad_kernels(&m->b, FT_AT(ROTARY), "copy", FT_NONE, m->q_len, dim, 4, RAISED + LAID);
+    enum { RAISED = 2 };
+    if (!ft__part_spelled_out(m)) return;
+    ft__no_grad_kernels(&m->b, FT_AT(ROTARY), "copy", FT_NONE, m->q_len, 1, 4, RAISED);
+    if (!m->arch->rotary_complex) ft__no_grad_kernels(&m->b, FT_AT(ROTARY), "copy", FT_NONE, m->q_len, dim, 4, 1);
 }
 
 static void make_tables(ft_maker *m, int64_t dim)
