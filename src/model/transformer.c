@@ -143,17 +143,16 @@ ft_ref ft__part_layers(ft_maker *m, ft_ref x)
 /* A sketch of one of transformers' kinds of masks: is the batch packed (a difference of neighbouring positions, a
  * running count, a question to the GPU)? In whole passes it asks for layers with a window and again for those without
  * (masking_utils.py, find_packed_sequence_indices); frameworks' own layers ask once, by fewer kernels. */
-static ft_ref look_for_packing(ft_maker *m, ft_ref p)
+static void look_for_packing(ft_maker *m, ft_ref p)
 {
     enum { OF_LIBRARY = 7, OF_OTHERS = 4 };
     bool library = ft__part_spelled_out(m);
-    if (library && m->arch->bidirectional) return p; /* which reads whole sequences does not ask */
+    if (library && m->arch->bidirectional) return; /* which reads whole sequences does not ask */
     int kinds = library && ft__part_mask_kinds(m->arch) > 1 ? 2 : 1;
     for (int kind = 0; kind < kinds; kind++) {
         for (int i = 0; i < (library ? OF_LIBRARY : OF_OTHERS); i++) p = ft__pointwise(&m->b, FT_AT(MASK), "addu", p);
         ft__sync(&m->b, FT_AT(MASK));
     }
-    return p;
 }
 
 /* Positions, packing checks and masks: a dozen small kernels and a synchronisation or two before the first layer. */
@@ -165,7 +164,7 @@ static void prepare(ft_maker *m)
     ft_ref positions = ft__input(b, m->batch, m->q_len, 8);
     ft_ref p = ft__pointwise(b, FT_AT(POSITIONS), "addu", positions);
     if (library) p = ft__pointwise(b, FT_AT(POSITIONS), "addu", p); /* counted, then moved behind what a cache holds */
-    if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) p = look_for_packing(m, p);
+    if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) look_for_packing(m, p);
     if (library) ft__part_window_mask(m);
     m->mask = FT_NONE;
     if ((m->work->attention == FT_EAGER || m->arch->no_sdpa) && ft__attends(m->arch)) {
