@@ -21,6 +21,16 @@ void ft__forecast_scale(ft_forecast *f, double by)
     f->sustained_ms *= by;
 }
 
+void ft__forecast_add(ft_forecast *f, double bytes, double ms)
+{
+    f->bytes += bytes;
+    f->intensity = f->bytes > 0 ? f->flops / f->bytes : 0;
+    f->ms += ms;
+    f->low_ms += ms;
+    f->high_ms += ms;
+    f->sustained_ms += f->sustained_ms > 0 ? ms : 0;
+}
+
 /* The gradients of a product are products: with C = A B, dA = dC B' and dB = A' dC, each stored as its operand is (a
  * transposed one comes out as dA' = B dC' or dB' = dC' A). */
 static void gradient_products(const ft_op *op, ft_op out[2])

@@ -46,4 +46,6 @@ bool ft__memory_holds(const ft_device *device, const ft_op *op, const ft_forecas
 void ft__settle_bound(const ft_device *device, const ft_op *op, ft_forecast *f);
 /* The same kernel `by` times as long: its time, its interval, its time when it runs for seconds. */
 void ft__forecast_scale(ft_forecast *f, double by);
+/* So many bytes more, which take so long more. */
+void ft__forecast_add(ft_forecast *f, double bytes, double ms);
 #endif

@@ -32,12 +32,7 @@ void ft__apply_ported(const ft_device *device, const ft_node *n, ft_forecast *f)
     if (n->cast) return; /* by the product before, of the same gradient */
     double bytes = (double)n->op.u.gemm.b * (double)n->op.u.gemm.m * (double)n->op.u.gemm.k * each,
            ms = bytes / (FT_K_PORTED_CAST_BYTES * device->sms * ft__running_mhz(device) * 1e3);
-    f->bytes += bytes;
-    f->intensity = f->bytes > 0 ? f->flops / f->bytes : 0;
-    f->low_ms += ms;
-    f->high_ms += ms;
-    f->sustained_ms += f->sustained_ms > 0 ? ms : 0;
-    f->ms += ms;
+    ft__forecast_add(f, bytes, ms);
 }
 
 double ft__ported_sooner(const ft_workload *work)

@@ -238,12 +238,7 @@ static void apply_sums(ft_run *t, ft_step *step)
         if (t->g->tensors[sum->storage].role != FT_GRADIENT) continue;
         double bytes = ft__tensor_numel(sum) * fmax(2 * ft__main_gradient(work) - sum->element_bytes, 0);
         double ms = FT_K_IN_MODEL_SUMS_SHOW * bytes / (t->device->memory_gbps * 1e6);
-        f->bytes += bytes;
-        f->intensity = f->bytes > 0 ? f->flops / f->bytes : 0;
-        f->low_ms += ms;
-        f->high_ms += ms;
-        f->sustained_ms += f->sustained_ms > 0 ? ms : 0;
-        f->ms += ms;
+        ft__forecast_add(f, bytes, ms);
         t->costs[k->node].gpu = f->ms;
     }
 }

@@ -38,6 +38,6 @@ typedef struct golden_bound {
     double mean, worst;
     int runs;
 } golden_bound;
-/* Every run of data/FILE within the bound that `which` says is its. */
+/* Every run of data/FILE within the bound that `which` says is its; NULL: the one named as its source. */
 void golden_runs(const char *file, const golden_bound *bounds, int count, int (*which)(const json_t *run));
 #endif
