@@ -44,4 +44,4 @@ def test_runs_are_forecast_and_counted(tmp_path: Path) -> None:
 def test_what_kernels_add_is_left_out_where_asked_plainly() -> None:
     rows = Path(__file__).resolve().parents[2] / "data" / "published" / "layouts.jsonl"
     whole, plain = ([line for line in report(rows, *flags) if line.startswith("| all |")][0] for flags in ((), ("--plain",)))
-    assert float(whole.split(" | ")[2].split(" / ")[1]) < 12 < 20 < float(plain.split(" | ")[2].split(" / ")[1])
+    assert float(whole.split(" | ")[2].split(" / ")[1]) < 12 < 16 < float(plain.split(" | ")[2].split(" / ")[1])
