@@ -333,7 +333,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     json_decref(capped);
     FT_TRY(found);
     ft__take_for_ported(out);
-    out->work.before_fp8 = !(out->device->peak_tflops[FT_FP8] > 0);
+    ft__take_for_earlier(out);
     take_for_sharded(&said, out);
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);

@@ -45,3 +45,15 @@ void ft__take_for_ported(ft_model_request *out)
         "fused kernels below 16 bits on this GPU: taken for the stack \"%s\"; \"megatron\" is the software of today",
         ft__stack(w)->name);
 }
+
+/* NVIDIA's performance recipes begin with its GPUs that have fp8; what was published of those before has the layers of
+ * then. The answer says so. */
+void ft__take_for_earlier(ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    w->before_fp8 = !(out->device->peak_tflops[FT_FP8] > 0);
+    if (w->stack || ft__stack(w) != ft__default_stacks[FT_STACK_FOR_FUSED_BEFORE_FP8]) return;
+    snprintf(out->remark, sizeof out->remark,
+             "fused kernels on a GPU without fp8: taken for the stack \"%s\"; \"megatron\" is the software of today",
+             ft__stack(w)->name);
+}
