@@ -104,6 +104,17 @@ static bool is_trained(const rehearsal *r, ft_ref i)
     return t->role == FT_PARAMETER && t->trained && r->s->lives.root[i] == i;
 }
 
+/* One block for a tensor, or the youngest that it has given back. */
+static void hold_or_give(rehearsal *r, ft_ref i, int64_t grains, bool giving)
+{
+    if (!giving)
+        hold(r, i, grains);
+    else if (r->held[i].youngest >= 0)
+        let_go(r, i, true);
+    else
+        let_go_small(r, i, grains);
+}
+
 /* Trained weights as they were loaded, then flattened beside those; what was loaded goes. */
 static void flatten(rehearsal *r)
 {
@@ -116,13 +127,7 @@ static void flatten(rehearsal *r)
             const double bytes = ft__kept_bytes(g, r->s->share, &r->s->lives, r->k, i);
             const int64_t grains = ft__cache_grains(bytes), copies = ft__kept_copies(t, r->s->share, r->k);
             if (!giving) all += bytes * (double)copies;
-            for (int64_t n = 0; n < copies && !r->flat.third; n++)
-                if (!giving)
-                    hold(r, i, grains);
-                else if (r->held[i].youngest >= 0)
-                    let_go(r, i, true);
-                else
-                    let_go_small(r, i, grains);
+            for (int64_t n = 0; n < copies && !r->flat.third; n++) hold_or_give(r, i, grains, giving);
         }
         if (!giving) keep(r, all, 1);
     }
@@ -168,13 +173,7 @@ static void update(rehearsal *r)
             const ft_tensor *t = &g->tensors[i];
             const int64_t grains =
                 ft__cache_grains(each * ft__tensor_bytes(t) * r->s->share->optimizer[ft__is_expert(t)]);
-            for (int64_t n = 0; n < t->copies && n < MANY; n++)
-                if (!giving)
-                    hold(r, i, grains);
-                else if (r->held[i].youngest >= 0)
-                    let_go(r, i, true);
-                else
-                    let_go_small(r, i, grains);
+            for (int64_t n = 0; n < t->copies && n < MANY; n++) hold_or_give(r, i, grains, giving);
         }
 }
 
