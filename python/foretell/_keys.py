@@ -76,14 +76,12 @@ DTYPES = frozenset(
 )
 
 
-class ModelRequest(TypedDict, total=False):
-    """What may be said of a forecast beside the model, the GPU, the task and the dtype."""
+
+class EveryKey(TypedDict, total=False):
+    """What every request may say."""
 
     id: Any
     quantile: float
-    batch: int
-    global_batch: int
-    seq: int
     weights_dtype: Any
     weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
     kv_dtype: Any
@@ -105,7 +103,6 @@ class ModelRequest(TypedDict, total=False):
         "none",
     ]
     master_weights: bool
-    recompute: Literal["none", "selective", "full"]
     recompute_modules: Sequence[str]
     lora_rank: int
     lora: Mapping[str, Any]
@@ -135,20 +132,31 @@ class ModelRequest(TypedDict, total=False):
     trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
-    parallel: Mapping[str, Any]
     cluster: Mapping[str, Any]
-    tokens: float
     detail: Literal["summary", "layers", "kernels"]
     advice: bool
     techniques: bool
     course: bool
     pictures: Sequence[str]
     loader: Mapping[str, Any]
+    nodes: int
+    gpus_per_node: int
+    interconnect: str
+    topology: str
+    oversubscription: float
+    leaf_nodes: int
+    nccl: str
+    tiers: Sequence[Any]
+
+
+class LayoutKey(TypedDict, total=False):
+    """What requests that have a layout may say."""
+
+    parallel: Mapping[str, Any]
     tp: int
     pp: int
     vpp: int
     dp: int
-    gpus: int | Literal["all"]
     cp: int
     ep: int
     etp: int
@@ -172,249 +180,16 @@ class ModelRequest(TypedDict, total=False):
     bucket_mib: float
     reduce_dtype: Any
     gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
 
 
-class ChooseRequest(TypedDict, total=False):
-    """What may be said of ``choose`` beside the arguments of its function."""
+class TrafficKey(TypedDict, total=False):
+    """What requests for a server under load may say."""
 
-    id: Any
-    quantile: float
-    batch: Any
-    global_batch: int
     seq: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
-    recompute: Any
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    parallel: Mapping[str, Any]
-    cluster: Mapping[str, Any]
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    tp: int
-    pp: int
-    vpp: int
-    dp: int
-    cp: int
-    ep: int
-    etp: int
-    zero: int
-    sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
-    overlap: bool
-    tp_overlap: bool
-    deal: Literal["even", "rest"]
-    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
-    ulysses: bool
-    gather: Literal["layer", "parameter"]
-    shard: int
-    reshard: bool
-    gather_overlap: bool
-    overlap_p2p: bool
-    expert_dispatch: Literal["copies", "once"]
-    expert_overlap: bool
-    expert_skew: float
-    expert_capacity: float
-    bucket_mib: float
-    reduce_dtype: Any
-    gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
-    framework: str
-    search: Mapping[str, Any]
-    allow: Any
-    objective: Literal["cost", "time", "energy", "carbon", "knee"]
-    constraints: Mapping[str, Any]
-    deadline: Any
-    budget: float
-    provider: str | Sequence[str]
-    price: Any
-    pricing: Literal["on_demand", "spot", "reserved"]
-    failures: Mapping[str, Any]
-    pue: float
-    kwh_price: float
-    carbon: float
-    today: str
-    deadline_days: float
-    budget_usd: float
-    prices: Any
-    kwh_usd: float
-    carbon_kg_per_kwh: float
-
-
-class ChooseServeRequest(TypedDict, total=False):
-    """What may be said of ``choose_serve`` beside the arguments of its function."""
-
-    id: Any
-    quantile: float
-    batch: int
-    seq: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
-    recompute: Literal["none", "selective", "full"]
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    parallel: Mapping[str, Any]
-    cluster: Mapping[str, Any]
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    tp: int
-    pp: int
-    vpp: int
-    dp: int
-    cp: int
-    ep: int
-    etp: int
-    zero: int
-    sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
-    overlap: bool
-    tp_overlap: bool
-    deal: Literal["even", "rest"]
-    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
-    ulysses: bool
-    gather: Literal["layer", "parameter"]
-    shard: int
-    reshard: bool
-    gather_overlap: bool
-    overlap_p2p: bool
-    expert_dispatch: Literal["copies", "once"]
-    expert_overlap: bool
-    expert_skew: float
-    expert_capacity: float
-    bucket_mib: float
-    reduce_dtype: Any
-    gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
-    engine: str | Mapping[str, Any]
     settings: Literal["recipe", "defaults"]
-    isl: float
-    osl: float
     length_range: Sequence[float]
     length_sigma: float
     lengths: str
-    rate: float
     burstiness: float
     requests: int
     warmup: int
@@ -436,6 +211,12 @@ class ChooseServeRequest(TypedDict, total=False):
     routing: Literal["round_robin", "least_loaded", "prefix_aware"]
     slo: Mapping[str, Any]
     seed: int
+
+
+class PriceKey(TypedDict, total=False):
+    """What choices among GPUs may say."""
+
+    objective: Literal["cost", "time", "energy", "carbon", "knee"]
     deadline: Any
     budget: float
     provider: str | Sequence[str]
@@ -444,7 +225,6 @@ class ChooseServeRequest(TypedDict, total=False):
     pue: float
     kwh_price: float
     carbon: float
-    objective: Literal["cost", "time", "energy", "carbon", "knee"]
     today: str
     deadline_days: float
     budget_usd: float
@@ -453,289 +233,68 @@ class ChooseServeRequest(TypedDict, total=False):
     carbon_kg_per_kwh: float
 
 
-class InferRequest(TypedDict, total=False):
-    """What may be said of ``infer`` beside the arguments of its function."""
+class ModelRequest(EveryKey, LayoutKey, total=False):
+    """What may be said of a forecast beside the model, the GPU, the task and the dtype."""
 
-    id: Any
-    quantile: float
-    global_batch: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
-    recompute: Literal["none", "selective", "full"]
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    parallel: Mapping[str, Any]
-    cluster: Mapping[str, Any]
-    tokens: float
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    tp: int
-    pp: int
-    vpp: int
-    dp: int
-    gpus: int | Literal["all"]
-    cp: int
-    ep: int
-    etp: int
-    zero: int
-    sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
-    overlap: bool
-    tp_overlap: bool
-    deal: Literal["even", "rest"]
-    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
-    ulysses: bool
-    gather: Literal["layer", "parameter"]
-    shard: int
-    reshard: bool
-    gather_overlap: bool
-    overlap_p2p: bool
-    expert_dispatch: Literal["copies", "once"]
-    expert_overlap: bool
-    expert_skew: float
-    expert_capacity: float
-    bucket_mib: float
-    reduce_dtype: Any
-    gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
-    engine: str | Mapping[str, Any]
-
-
-class LargestRequest(TypedDict, total=False):
-    """What may be said of ``largest`` beside the arguments of its function."""
-
-    id: Any
-    quantile: float
     batch: int
     global_batch: int
     seq: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
     recompute: Literal["none", "selective", "full"]
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    cluster: Mapping[str, Any]
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
+    tokens: float
+    gpus: int | Literal["all"]
 
 
-class PlanRequest(TypedDict, total=False):
+class ChooseRequest(EveryKey, LayoutKey, PriceKey, total=False):
+    """What may be said of ``choose`` beside the arguments of its function."""
+
+    batch: Any
+    global_batch: int
+    seq: int
+    recompute: Any
+    framework: str
+    search: Mapping[str, Any]
+    allow: Any
+    constraints: Mapping[str, Any]
+    failures: Mapping[str, Any]
+
+
+class ChooseServeRequest(EveryKey, LayoutKey, TrafficKey, PriceKey, total=False):
+    """What may be said of ``choose_serve`` beside the arguments of its function."""
+
+    batch: int
+    recompute: Literal["none", "selective", "full"]
+    engine: str | Mapping[str, Any]
+    isl: float
+    osl: float
+    rate: float
+
+
+class InferRequest(EveryKey, LayoutKey, total=False):
+    """What may be said of ``infer`` beside the arguments of its function."""
+
+    global_batch: int
+    recompute: Literal["none", "selective", "full"]
+    tokens: float
+    gpus: int | Literal["all"]
+    engine: str | Mapping[str, Any]
+
+
+class LargestRequest(EveryKey, total=False):
+    """What may be said of ``largest`` beside the arguments of its function."""
+
+    batch: int
+    global_batch: int
+    seq: int
+    recompute: Literal["none", "selective", "full"]
+
+
+class PlanRequest(EveryKey, LayoutKey, total=False):
     """What may be said of ``plan`` beside the arguments of its function."""
 
-    id: Any
-    quantile: float
     batch: Any
     seq: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
     recompute: Any
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    parallel: Mapping[str, Any]
-    cluster: Mapping[str, Any]
     tokens: float
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    tp: int
-    pp: int
-    vpp: int
-    dp: int
-    cp: int
-    ep: int
-    etp: int
-    zero: int
-    sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
-    overlap: bool
-    tp_overlap: bool
-    deal: Literal["even", "rest"]
-    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
-    ulysses: bool
-    gather: Literal["layer", "parameter"]
-    shard: int
-    reshard: bool
-    gather_overlap: bool
-    overlap_p2p: bool
-    expert_dispatch: Literal["copies", "once"]
-    expert_overlap: bool
-    expert_skew: float
-    expert_capacity: float
-    bucket_mib: float
-    reduce_dtype: Any
-    gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
     search: Mapping[str, Any]
     allow: Any
     objective: Literal["step_ms", "memory", "energy", "cost", "time"]
@@ -746,375 +305,38 @@ class PlanRequest(TypedDict, total=False):
     by_gpus: bool
 
 
-class PlanServeRequest(TypedDict, total=False):
+class PlanServeRequest(EveryKey, LayoutKey, TrafficKey, total=False):
     """What may be said of ``plan_serve`` beside the arguments of its function."""
 
-    id: Any
-    quantile: float
-    seq: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    parallel: Mapping[str, Any]
-    cluster: Mapping[str, Any]
     tokens: float
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    tp: int
-    pp: int
-    vpp: int
-    dp: int
-    cp: int
-    ep: int
-    etp: int
-    zero: int
-    sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
-    overlap: bool
-    tp_overlap: bool
-    deal: Literal["even", "rest"]
-    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
-    ulysses: bool
-    gather: Literal["layer", "parameter"]
-    shard: int
-    reshard: bool
-    gather_overlap: bool
-    overlap_p2p: bool
-    expert_dispatch: Literal["copies", "once"]
-    expert_overlap: bool
-    expert_skew: float
-    expert_capacity: float
-    bucket_mib: float
-    reduce_dtype: Any
-    gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
     engine: str | Mapping[str, Any]
-    settings: Literal["recipe", "defaults"]
     isl: float
     osl: float
-    length_range: Sequence[float]
-    length_sigma: float
-    lengths: str
     rate: float
-    burstiness: float
-    requests: int
-    warmup: int
-    start: Literal["together", "steady"]
-    think_ms: float
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    chunked_prefill: bool
-    gpu_memory_utilization: float
-    prefix_hit: float
-    prompts: int
-    speculative: Mapping[str, Any]
-    draft: str | Mapping[str, Any]
-    draft_tokens: int
-    acceptance: float
-    adapters: int
-    adapter_rank: int
-    scheduling: Literal["fcfs", "priority", "shortest", "fair", "max_min"]
-    routing: Literal["round_robin", "least_loaded", "prefix_aware"]
-    slo: Mapping[str, Any]
-    seed: int
     search: Mapping[str, Any]
     top: int
     emit: str | Sequence[str]
 
 
-class ScaleRequest(TypedDict, total=False):
+class ScaleRequest(EveryKey, LayoutKey, total=False):
     """What may be said of ``scale`` beside the arguments of its function."""
 
-    id: Any
-    quantile: float
     batch: int
     global_batch: int
     seq: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
     recompute: Literal["none", "selective", "full"]
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    parallel: Mapping[str, Any]
-    cluster: Mapping[str, Any]
     tokens: float
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    tp: int
-    pp: int
-    vpp: int
-    dp: int
-    cp: int
-    ep: int
-    etp: int
-    zero: int
-    sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
-    overlap: bool
-    tp_overlap: bool
-    deal: Literal["even", "rest"]
-    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
-    ulysses: bool
-    gather: Literal["layer", "parameter"]
-    shard: int
-    reshard: bool
-    gather_overlap: bool
-    overlap_p2p: bool
-    expert_dispatch: Literal["copies", "once"]
-    expert_overlap: bool
-    expert_skew: float
-    expert_capacity: float
-    bucket_mib: float
-    reduce_dtype: Any
-    gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
 
 
-class ServeRequest(TypedDict, total=False):
+class ServeRequest(EveryKey, LayoutKey, TrafficKey, total=False):
     """What may be said of ``serve`` beside the arguments of its function."""
 
-    id: Any
-    quantile: float
     batch: int
     global_batch: int
-    seq: int
-    weights_dtype: Any
-    weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
-    kv_dtype: Any
-    cache: Literal["paged", "static", "dynamic"]
-    attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
-    stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
-    fusions: Literal["recipe", "plain"]
-    optimizer: Literal[
-        "adamw",
-        "adamw_foreach",
-        "adamw_8bit",
-        "adafactor",
-        "sgd",
-        "sgd_momentum",
-        "muon",
-        "lamb",
-        "none",
-    ]
-    master_weights: bool
     recompute: Literal["none", "selective", "full"]
-    recompute_modules: Sequence[str]
-    lora_rank: int
-    lora: Mapping[str, Any]
-    clip_grad: bool
-    host: str | Mapping[str, Any]
-    host_us_per_op: float
-    layout: Literal["nhwc", "nchw"]
-    images: int
-    image_size: str
-    source_tokens: int
-    mtp: int
-    read_as: str
-    loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
-    loss_positions: int
-    packing: Any
-    power_cap_w: float
-    ema: bool
-    moments_dtype: Any
-    optimizer_in_backward: bool
-    expandable_segments: bool
-    recompute_layers: int
-    remat_policy: Sequence[str]
-    offload: Sequence[str]
-    offload_layers: int
-    host_gbps: float
-    nvme_gbps: float
-    trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
-    reference: bool
-    rollout_tokens: int
-    parallel: Mapping[str, Any]
-    cluster: Mapping[str, Any]
     tokens: float
-    detail: Literal["summary", "layers", "kernels"]
-    advice: bool
-    techniques: bool
-    course: bool
-    pictures: Sequence[str]
-    loader: Mapping[str, Any]
-    tp: int
-    pp: int
-    vpp: int
-    dp: int
     gpus: int | Literal["all"]
-    cp: int
-    ep: int
-    etp: int
-    zero: int
-    sp: bool
-    schedule: Literal["gpipe", "1f1b", "interleaved", "zero_bubble", "dualpipe", "v_zero_bubble", "v_half", "v_min"]
-    overlap: bool
-    tp_overlap: bool
-    deal: Literal["even", "rest"]
-    cp_kind: Literal["ring", "ulysses", "gather", "pytorch"]
-    ulysses: bool
-    gather: Literal["layer", "parameter"]
-    shard: int
-    reshard: bool
-    gather_overlap: bool
-    overlap_p2p: bool
-    expert_dispatch: Literal["copies", "once"]
-    expert_overlap: bool
-    expert_skew: float
-    expert_capacity: float
-    bucket_mib: float
-    reduce_dtype: Any
-    gather_dtype: Any
-    nodes: int
-    gpus_per_node: int
-    interconnect: str
-    topology: str
-    oversubscription: float
-    leaf_nodes: int
-    nccl: str
-    tiers: Sequence[Any]
-    settings: Literal["recipe", "defaults"]
-    length_range: Sequence[float]
-    length_sigma: float
-    lengths: str
-    burstiness: float
-    requests: int
-    warmup: int
-    start: Literal["together", "steady"]
     turns: int
-    think_ms: float
-    max_num_seqs: int
-    max_num_batched_tokens: int
-    chunked_prefill: bool
-    gpu_memory_utilization: float
-    prefix_hit: float
-    prompts: int
-    speculative: Mapping[str, Any]
-    draft: str | Mapping[str, Any]
-    draft_tokens: int
-    acceptance: float
-    adapters: int
-    adapter_rank: int
-    scheduling: Literal["fcfs", "priority", "shortest", "fair", "max_min"]
     replicas: int
-    routing: Literal["round_robin", "least_loaded", "prefix_aware"]
     disaggregated: Mapping[str, Any]
-    slo: Mapping[str, Any]
     find: Literal["rate", "concurrency"]
-    seed: int
