@@ -18,7 +18,8 @@ RECOMPUTE = {"none": "FT_RECOMPUTE_NONE", "selective": "FT_RECOMPUTE_SELECTIVE",
 OFFLOAD = {"optimizer": "FT_OFFLOAD_OPTIMIZER", "optimizer_nvme": "FT_OFFLOAD_OPTIMIZER_NVME",
            "paged_optimizer": "FT_OFFLOAD_PAGED_OPTIMIZER", "activations": "FT_OFFLOAD_ACTIVATIONS", "parameters": "FT_OFFLOAD_PARAMETERS"}
 CONTEXT = {"ring": "FT_CONTEXT_RING", "ulysses": "FT_CONTEXT_ULYSSES", "gather": "FT_CONTEXT_GATHER", "pytorch": "FT_CONTEXT_PYTORCH"}
-SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data", "packed_weights")
+SWITCHES = ("sp_with_tp", "tp_divides_kv_heads", "cp", "ep", "folds_experts", "only_data", "packed_weights",
+            "own_program")
 USUAL = {"": "FT_USUAL_FOR_NONE", "language_models": "FT_USUAL_FOR_LANGUAGE_MODELS", "others": "FT_USUAL_FOR_OTHERS",
          "packed_weights": "FT_USUAL_FOR_PACKED_WEIGHTS"}
 HEAD = {"name", "title", "date", "like", "sources"}

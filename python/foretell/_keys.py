@@ -132,6 +132,7 @@ class EveryKey(TypedDict, total=False):
     trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
+    rollout_tp: int
     cluster: Mapping[str, Any]
     detail: Literal["summary", "layers", "kernels"]
     advice: bool

@@ -146,6 +146,7 @@ typedef struct ft_workload {
     ft_trainer trainer;
     bool reference;             /* a frozen copy of the model runs forward over the same sequences */
     int64_t rollout_tokens;     /* of a sequence, generated before the step; 0: none are */
+    int64_t rollout_tp;         /* tensor ranks of an engine that generates; 0: those that train */
     int64_t offload_layers;     /* whose activations leave for the host, where that is said; 0: all but four */
     int64_t loss_positions;     /* of a sequence, that go through head and loss; 0: all */
     int64_t recompute_layers;   /* with full recomputation: so many layers run again, the others keep all; 0: all */
@@ -185,6 +186,11 @@ static inline int ft__frozen_passes(const ft_workload *w)
 static inline int ft__frozen_copies(const ft_workload *w)
 {
     return w->task == FT_TRAIN ? (w->reference && w->lora_rank == 0 ? 1 : 0) + (ft__has_critic(w) ? 1 : 0) : 0;
+}
+/* What "batch" counts is so many sequences: pairs of answers are two. */
+static inline int64_t ft__sequences_each(ft_trainer trainer)
+{
+    return trainer == FT_TRAINER_DPO || trainer == FT_TRAINER_ORPO ? 2 : 1;
 }
 /* Answers are generated before a step trains on them. */
 static inline bool ft__generates(ft_trainer trainer) { return trainer == FT_TRAINER_GRPO || trainer == FT_TRAINER_PPO; }

@@ -320,6 +320,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_TRAINER] = ft__training,
     [FT_KEY_ID_REFERENCE] = ft__training,
     [FT_KEY_ID_ROLLOUT] = generating,
+    [FT_KEY_ID_ROLLOUT_TP] = generating,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,

@@ -67,18 +67,24 @@
     FLAG(NVME_GBPS, "nvme_gbps", REAL, 0.01, 1000, NO_WORDS, DEPENDS, "nvme-gbps", 0, "X", TRAIN | PLANS | CHOOSE,     \
       "GB/s of the drives that one GPU has, reading and writing [one of PCIe 4.0]",                                    \
       "one drive of PCIe 4.0; GB/s of the drives that one GPU has, of `optimizer_nvme`")                               \
-    FLAG(TRAINER, "trainer", WORD, 0, 0, WORDS(trainer), 0, "trainer", 0, NULL, TRAIN,                                 \
+    FLAG(TRAINER, "trainer", WORD, 0, 0, WORDS(trainer), 0, "trainer", 0, NULL, TRAIN | PLANS | CHOOSE,                \
       "what is trained towards: tokens, pairs of answers (with a frozen copy or without), answers of its own",         \
       "`sft`: tokens; `dpo`: `batch` counts pairs of answers, two sequences each, and a frozen copy of the model runs "\
       "forward over them, too (with adapters the model itself, without them); `orpo`: pairs without a copy; `grpo`: "  \
       "`batch` counts answers, which the model generates before it is trained on them; `ppo`: likewise, with a reward "\
       "model, and a value model that is trained as well ([below](#what-lies-on-the-host))")                            \
-    FLAG(REFERENCE, "reference", SWITCH, 0, 0, NO_WORDS, DEPENDS, "reference", 0, NULL, TRAIN,                         \
+    FLAG(REFERENCE, "reference", SWITCH, 0, 0, NO_WORDS, DEPENDS, "reference", 0, NULL, TRAIN | PLANS | CHOOSE,        \
       "a frozen copy of the model runs forward over the same sequences [with dpo, ppo]",                               \
       "true by `dpo` and `ppo`, else false; true: a frozen copy of the model runs forward over the same sequences "    \
       "(GRPO with a penalty for leaving it, distillation from one's own past)")                                        \
-    FLAG(ROLLOUT, "rollout_tokens", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-tokens", 0, "N", TRAIN,        \
+    FLAG(ROLLOUT, "rollout_tokens", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-tokens", 0, "N",               \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
       "of grpo, ppo: tokens of every sequence that are generated before the step [half of seq]",                       \
       "half of `seq`; of `grpo` and `ppo`: tokens of every sequence that the model generates before the step, the "    \
-      "others are its prompt")
+      "others are its prompt")                                                                                         \
+    FLAG(ROLLOUT_TP, "rollout_tp", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-tp", 0, "N",                    \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "of grpo, ppo: tensor ranks of an engine that generates [tp; a plan takes the fastest]",                         \
+      "`tp`; of `grpo` and `ppo`: tensor ranks of each engine that generates, on the same GPUs; `plan` and `choose` "  \
+      "take the fastest of powers of two that hold the model")
 #endif

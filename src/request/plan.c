@@ -201,27 +201,11 @@ static ft_status needed(const ft_said *said, ft_key_id id, const char *what, ft_
     return ft__fail_at(err, FT_E_MISSING, key, 0, 0, "\"%s\" is missing: %s", key, what);
 }
 
-/* What a plan compares is the step that trains. Answers that an engine writes first take longer than that step by a
- * multiple that hangs on the layout, and a pair is two sequences beside a frozen copy: an order without them is
- * none. */
-static ft_status given_tokens(const json_t *object, ft_error *err)
-{
-    const char *trainer = json_string_value(ft__key_get(object, FT_KEY_ID_TRAINER));
-    int kind = FT_TRAINER_COUNT;
-    while (trainer && kind-- > 0 && strcmp(trainer, ft__trainer_words[kind]) != 0) continue;
-    if (!trainer || kind < 0 || kind == FT_TRAINER_SFT) return FT_OK; /* another word is refused where it is read */
-    return ft__fail_at(err, FT_E_UNSUPPORTED, "trainer", 0, 0,
-                       "plans are of steps that train on given sequences, not of \"%s\": name the degrees and ask "
-                       "\"train\", which counts rollouts, pairs and frozen copies",
-                       trainer);
-}
-
 ft_status ft__plan_request_read(const json_t *object, ft_plan_request *out, ft_error *err)
 {
     ft_said said;
     *out = (ft_plan_request){0};
     FT_TRY(ft__study_read(object, FT_ASK_PLAN, &out->base, &said, err));
-    FT_TRY(given_tokens(object, err));
     if (!ft__key_set(out->base, FT_KEY_ID_TASK, json_string("train"))) return ft__no_memory(err);
     ft__study_note(FT_ASK_PLAN, out->base, &out->idle);
     FT_TRY(needed(&said, FT_KEY_ID_PLAN_GPUS, "how many there are, as 64", err));

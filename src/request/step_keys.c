@@ -90,16 +90,15 @@ static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_e
         return ft__fail_at(err, FT_E_UNSUPPORTED, "trainer", 0, 0,
                            "\"%s\" is about answers of a language model, which \"%s\" is not",
                            ft__trainer_words[w->trainer], out->arch->model_type);
-    if (!ft__generates(w->trainer)) {
-        w->batch *= 2;
-        return FT_OK;
-    }
+    w->batch *= ft__sequences_each(w->trainer);
+    if (!ft__generates(w->trainer)) return FT_OK;
     bool given = ft__given(said, FT_KEY_ID_ROLLOUT);
     w->rollout_tokens = given ? ft__whole_of(said, FT_KEY_ID_ROLLOUT) : w->seq - w->seq / 2;
     if (w->rollout_tokens >= w->seq && (given || w->seq < 2))
         return ft__fail_at(err, FT_E_RANGE, "rollout_tokens", 0, 0,
                            "\"rollout_tokens\" %lld leave no prompt: sequences have \"seq\" %lld tokens",
                            (long long)w->rollout_tokens, (long long)w->seq);
+    w->rollout_tp = ft__given(said, FT_KEY_ID_ROLLOUT_TP) ? ft__whole_of(said, FT_KEY_ID_ROLLOUT_TP) : 0;
     return FT_OK;
 }
 

@@ -74,7 +74,7 @@ ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *l)
 {
     ft_model_request r = s->request;
     r.parallel = l->parallel;
-    r.work.batch = l->batch;
+    r.work.batch = l->batch * ft__sequences_each(r.work.trainer);
     r.work.accumulate = l->micros;
     r.work.recompute = l->recompute;
     r.work.offload = l->offload;
@@ -209,7 +209,7 @@ void ft__plan_bound(const ft_search *s, ft_candidate *c)
     int64_t most = 0, last = 0, first = 0;
     if (cell->failed) return; /* 0: it is looked at first */
     if (s->uniform) dealt(s, &c->layout.parallel, &most, &last, &first);
-    c->bound_ms = time_bound(s, c, cell, most, last);
+    c->bound_ms = time_bound(s, c, cell, most, last) + s->rollout.ms;
     c->least_bytes = (1 - FT_K_SPACE_BOUND_SLACK) * memory_bound(s, c, cell, first);
     c->least_joules = joules_bound(s, c, cell);
     if (c->least_bytes > s->capacity) c->fate = FT_FATE_TOO_LARGE;
@@ -238,10 +238,12 @@ ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluste
     c->fate = status == FT_OK ? FT_FATE_FORECAST : FT_FATE_REFUSED;
     if (status != FT_OK) return FT_OK;
     ft__step_complete(&r.work, r.device, &step);
+    ft__rollout_apply(&s->rollout, &step);
     c->step_ms = step.step_ms;
     c->low_ms = step.low_ms;
     c->high_ms = step.high_ms;
-    c->busy_ms = step.busy_ms - step.phase_ms[FT_UPDATE];
+    c->rollout_ms = step.rollout_ms;
+    c->busy_ms = step.busy_ms - step.phase_ms[FT_UPDATE] - c->rollout_ms;
     c->host_ms = step.offload.exposed_ms;
     c->update_ms = step.phase_ms[FT_UPDATE];
     c->exposed_ms = step.comm_exposed_ms;

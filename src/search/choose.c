@@ -97,7 +97,8 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
         if (!out->count) out->idle = plan->idle;
         ft__idle_keep(&out->idle, &plan->idle);
         c->nodes = (c->gpus + s->cluster.gpus_per_node - 1) / s->cluster.gpus_per_node;
-        out->tokens_per_step = (double)request.global * (double)s->request.work.seq;
+        out->tokens_per_step = (double)(request.global * ft__sequences_each(s->request.work.trainer)) *
+                               (double)s->request.work.seq;
         out->samples = ft__counts_samples(s->request.arch);
         out->steps = ceil(r->tokens / out->tokens_per_step);
         snprintf(c->gpu, sizeof c->gpu, "%s", s->request.device->name);

@@ -14,8 +14,7 @@ static bool wanted(const json_t *document)
 {
     const json_t *parallel = ft__key_get(document, FT_KEY_ID_PARALLEL);
     if (!ft__key_get(document, FT_KEY_ID_TRAIN_TOKENS) || !ft__key_get(parallel, FT_KEY_ID_GPUS)) return false;
-    const char *trainer = json_string_value(ft__key_get(document, FT_KEY_ID_TRAINER));
-    if (ft__key_get(document, FT_KEY_ID_NETWORK) || (trainer && strcmp(trainer, "sft") != 0)) return false;
+    if (ft__key_get(document, FT_KEY_ID_NETWORK)) return false;
     for (size_t i = 0; i < sizeof degrees / sizeof *degrees; i++)
         if (json_object_get(parallel, degrees[i])) return false;
     return true;

@@ -41,6 +41,7 @@ typedef struct ft_framework {
     bool folds_experts;             /* experts may be whole beside tensor ranks */
     bool only_data;                 /* data ranks alone */
     bool packed_weights;            /* adapters beside weights of few bits */
+    bool own_program;               /* what it starts is the user's, and may train towards anything */
     ft_usual_for usual_for;
     const ft_offload_rule *offload;
     size_t offload_count;

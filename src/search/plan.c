@@ -254,12 +254,13 @@ static void count_fates(ft_plan *out)
     }
 }
 
-static ft_status run(ft_search *s, ft_workers *w, ft_plan *out, ft_error *err)
+static ft_status run(ft_search *s, ft_scratch *scratch, ft_workers *w, ft_plan *out, ft_error *err)
 {
     FT_TRY(ft__workers_start(s->threads, w, err));
     FT_TRY(look_at_model(s, &w->worker[0], err));
     FT_TRY(ft__plan_space(s, err));
     FT_TRY(ft__plan_idle(s, out, err));
+    FT_TRY(ft__plan_rollout(s, scratch, err));
     for (size_t i = 0; i < s->candidate_count; i++) FT_TRY(ft__plan_cell(s, &s->candidates[i], err));
     FT_TRY(ft__workers_run(w, s->cell_count, PROBED_AT_ONCE, probe, s, err));
     for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);
@@ -275,7 +276,7 @@ static void take_plans(ft_search *s, ft_plan *out)
     double ms[FT_PLAN_MOST_TOP], chance[FT_PLAN_MOST_TOP];
     out->plans = s->candidates;
     for (size_t i = 0; i < s->candidate_count && i < (size_t)s->asked->top && ft__plan_stands(&s->candidates[i]); i++)
-        ms[out->plan_count++] = s->candidates[i].step_ms;
+        ms[out->plan_count++] = s->candidates[i].step_ms - s->rollout.ms; /* which is the same for all */
     ft__plan_chances(ms, out->plan_count, FT_K_SPACE_ORDER_SPREAD, chance);
     for (size_t i = 0; i < out->plan_count; i++) out->plans[i].chance = chance[i];
 }
@@ -291,7 +292,7 @@ ft_status ft__plan_in_format(const ft_context *ft, ft_scratch *scratch, const ft
     if (!out->arena) return ft__no_memory(err);
     ft_search *s = &out->search;
     FT_TRY(open_search(ft, scratch, r, s, err));
-    ft_status status = run(s, &w, out, err);
+    ft_status status = run(s, scratch, &w, out, err);
     if (status == FT_OK) take_plans(s, out);
     if (status == FT_OK && !trial) status = ft__plan_pareto(s, out, err);
     if (status == FT_OK && !trial) status = ft__plan_faster(s, &w, out, err);

@@ -13,6 +13,7 @@
 #include "search/framework.h"
 #include "search/workers.h"
 #include "study/context.h"
+#include "study/rollout.h"
 
 typedef struct ft_plan ft_plan;
 
@@ -41,7 +42,8 @@ typedef struct ft_candidate {
     double least_bytes;  /* no rank of its worst stage holds less */
     double least_joules; /* no GPU draws less over a step */
     double step_ms, low_ms, high_ms, busy_ms, exposed_ms, bubble_ms, idle_ms, update_ms, mfu, tokens_per_s;
-    double host_ms; /* waited for copies to and from the host, and for its update */
+    double rollout_ms; /* answers that are generated first */
+    double host_ms;    /* waited for copies to and from the host, and for its update */
     double axis_ms[FT_AXIS_COUNT];
     ft_memory memory;
     ft_energy energy; /* of one GPU */
@@ -81,6 +83,7 @@ typedef struct ft_search {
     size_t candidate_count, candidate_room;
     ft_cell *cells;
     size_t cell_count, cell_room;
+    ft_rollout rollout; /* before every step; 0 ms: nothing is generated */
     int threads;
     bool own_stack, own_execution; /* the request names them; otherwise they are the framework's */
 } ft_search;
@@ -94,6 +97,8 @@ ft_status ft__plan_space(ft_search *s, ft_error *err);
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);
 ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_worker *worker, ft_error *err);
 void ft__plan_bound(const ft_search *s, ft_candidate *c);
+/* Fills the search's rollout, by the fastest engines (rollout.c). */
+ft_status ft__plan_rollout(ft_search *s, ft_scratch *scratch, ft_error *err);
 /* Whether the search lists values of ZeRO, schedules or recomputation that the framework does not have beside some that
  * it has. */
 bool ft__plan_asks_in_vain(const ft_search *s);

@@ -36,6 +36,8 @@ json_t *ft__plan_json(const ft_plan *plan, const ft_layout *l)
             if (l->offload & 1u << i) json_array_append_new(words, json_string(ft__offload_words[i]));
         fine = ft__key_set(out, FT_KEY_ID_OFFLOAD, words);
     }
+    if (fine && plan->search.rollout.tp > 0)
+        fine = ft__key_set(out, FT_KEY_ID_ROLLOUT_TP, json_integer(plan->search.rollout.tp));
     if (fine && !alone) fine = ft__key_set(out, FT_KEY_ID_PARALLEL, parallel_of(plan, &l->parallel));
     if (fine) return out;
     json_decref(out);

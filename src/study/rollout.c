@@ -1,8 +1,8 @@
 /* rollout.c: generating answers before a step that trains on them.
  *
- * As TRL and verl do it with an engine on the same GPUs: a data rank's tensor ranks serve the answers that it will
- * train on, pipeline and context ranks each a part of them by themselves; no more than an engine runs at once are
- * decoded beside each other, wave after wave. A wave takes its prompts' prefill and as many decode steps as an answer
+ * As TRL and verl do it with engines on the same GPUs, each of as many tensor ranks as train, or as many as are asked
+ * for (TRL's vllm_tensor_parallel_size, verl's rollout.tensor_model_parallel_size): every engine has its part of the
+ * answers; no more than it runs at once are decoded beside each other, wave after wave. A wave takes its prompts' prefill and as many decode steps as an answer
  * has tokens, each as long as one halfway through.
  *
  * Leaves out: answers that end early (a wave is as long as its longest), passing new weights to the engine, the
@@ -14,8 +14,8 @@
 #include "study/rollout_constants.h"
 #include "timeline/energy.h"
 
-static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_request *of, ft_task task, int64_t batch,
-                      int64_t seq, double quantile, ft_rollout *out, ft_error *err)
+static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_request *of, ft_task task, int64_t tp,
+                      int64_t batch, int64_t seq, double quantile, ft_rollout *out, ft_error *err)
 {
     ft_model_request r = *of;
     ft_step step = {0};
@@ -33,6 +33,7 @@ static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_reques
                            .accumulate = 1,
                            .host = of->work.host};
     r.ask = task == FT_DECODE ? FT_ASK_DECODE : FT_ASK_PREFILL;
+    r.parallel.tp = tp;
     r.parallel.dp = r.parallel.pp = r.parallel.vpp = r.parallel.cp = r.parallel.ep = 1;
     r.parallel.etp = 0;
     r.parallel.zero = 0;
@@ -42,7 +43,34 @@ static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_reques
     r.loader.given = false;
     FT_TRY(ft__scratch_empty(s, err));
     FT_TRY(ft__request_forecast(ft, s, &r, &view, &step, &g, err));
-    *out = (ft_rollout){step.step_ms, step.low_ms, step.high_ms, ft__step_joules(g, &step, r.device)};
+    *out = (ft_rollout){step.step_ms, step.low_ms,     step.high_ms, ft__step_joules(g, &step, r.device),
+                        tp,           step.memory.fits};
+    return FT_OK;
+}
+
+ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_request *r, const ft_engines *by,
+                         double quantile, ft_rollout *out, ft_error *err)
+{
+    const ft_workload *w = &r->work;
+    if (by->gpus % by->tp)
+        return ft__fail_at(err, FT_E_RANGE, "rollout_tp", 0, 0,
+                           "\"rollout_tp\" %lld does not divide the %lld GPUs into engines", (long long)by->tp,
+                           (long long)by->gpus);
+    const double engines = (double)(by->gpus / by->tp), answers = ceil(by->answers / engines);
+    const double waves = ceil(answers / FT_K_ROLLOUT_AT_ONCE), tokens = (double)w->rollout_tokens;
+    const int64_t prompt = w->seq - w->rollout_tokens, batch = (int64_t)ceil(answers / waves);
+    const int64_t portion = (int64_t)fmax(floor(FT_K_ROLLOUT_PREFILL_TOKENS / (double)prompt), 1);
+    const int64_t once = batch < portion ? batch : portion;
+    const double portions = ceil((double)batch / (double)once);
+    ft_rollout fill, each;
+    FT_TRY(pass(ft, s, r, FT_PREFILL, by->tp, once, prompt, quantile, &fill, err));
+    FT_TRY(pass(ft, s, r, FT_DECODE, by->tp, batch, prompt + w->rollout_tokens / 2, quantile, &each, err));
+    out->ms = waves * (portions * fill.ms + tokens * each.ms);
+    out->low_ms = waves * (portions * fill.low_ms + tokens * each.low_ms);
+    out->high_ms = waves * (portions * fill.high_ms + tokens * each.high_ms);
+    out->joules = waves * (portions * fill.joules + tokens * each.joules);
+    out->tp = by->tp;
+    out->fits = fill.fits && each.fits;
     return FT_OK;
 }
 
@@ -50,21 +78,11 @@ ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_req
                          ft_rollout *out, ft_error *err)
 {
     const ft_workload *w = &r->work;
-    const int64_t prompt = w->seq - w->rollout_tokens, engines = r->parallel.pp * r->parallel.cp;
-    const double answers = ceil((double)w->batch * fmax((double)w->accumulate, 1) / (double)engines);
-    const double waves = ceil(answers / FT_K_ROLLOUT_AT_ONCE);
-    const int64_t batch = (int64_t)ceil(answers / waves);
-    const int64_t portion = (int64_t)fmax(floor(FT_K_ROLLOUT_PREFILL_TOKENS / (double)prompt), 1);
-    const int64_t once = batch < portion ? batch : portion;
-    const double portions = ceil((double)batch / (double)once), tokens = (double)w->rollout_tokens;
-    ft_rollout fill, each;
-    FT_TRY(pass(ft, s, r, FT_PREFILL, once, prompt, quantile, &fill, err));
-    FT_TRY(pass(ft, s, r, FT_DECODE, batch, prompt + w->rollout_tokens / 2, quantile, &each, err));
-    out->ms = waves * (portions * fill.ms + tokens * each.ms);
-    out->low_ms = waves * (portions * fill.low_ms + tokens * each.low_ms);
-    out->high_ms = waves * (portions * fill.high_ms + tokens * each.high_ms);
-    out->joules = waves * (portions * fill.joules + tokens * each.joules);
-    return FT_OK;
+    const ft_parallel *p = &r->parallel;
+    const ft_engines by = {.tp = w->rollout_tp > 0 ? w->rollout_tp : p->tp,
+                           .gpus = p->dp * p->tp * p->pp * p->cp,
+                           .answers = (double)w->batch * fmax((double)w->accumulate, 1) * (double)p->dp};
+    return ft__rollout_by(ft, s, r, &by, quantile, out, err);
 }
 
 void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)

@@ -69,7 +69,8 @@ ft_status ft__model_request_of(const ft_context *ft, ft_scratch *scratch, const 
 ft_status ft__scratch_empty(ft_scratch *s, ft_error *err)
 {
     if (!s->arena) s->arena = ft__arena_new(largest_graph);
-    if (!s->arena) return ft__no_memory(err);
+    if (!s->memo) s->memo = ft__memo_new();
+    if (!s->arena || !s->memo) return ft__no_memory(err);
     ft__arena_reset(s->arena);
     return FT_OK;
 }
@@ -287,8 +288,6 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
                          ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    if (!s->memo) s->memo = ft__memo_new();
-    if (!s->memo) return ft__no_memory(err);
     out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
     ft_rollout rollout = {0};
     if (r->work.rollout_tokens > 0 && r->work.task == FT_TRAIN && r->ask != FT_ASK_MEMORY)

@@ -3,7 +3,7 @@
 #define FT_STUDY_STEP_H
 #include "study/context.h"
 
-/* Readies the arena for a step: whatever lay in it is gone. */
+/* Readies arena and memo for a step: whatever lay in the arena is gone. */
 ft_status ft__scratch_empty(ft_scratch *s, ft_error *err);
 /* One GPU or many, in the scratch's arena, which the caller has emptied; the input counted. view->quantile is set. */
 ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,

@@ -115,6 +115,7 @@ static const struct {
     {FT_KEY_ID_TRAINER, "\"dpo\""},
     {FT_KEY_ID_REFERENCE, "true"},
     {FT_KEY_ID_ROLLOUT, "128"},
+    {FT_KEY_ID_ROLLOUT_TP, "2"},
     {FT_KEY_ID_HOST_US, "20"},
     {FT_KEY_ID_IMAGE_LAYOUT, "\"nchw\""},
     {FT_KEY_ID_IMAGES, "1"},

@@ -54,6 +54,7 @@ static void times(ft_text *out, const ft_candidate *c)
     ft__answer_figure(out, "step_ms", c->step_ms);
     ft__answer_figure(out, "low_ms", c->low_ms);
     ft__answer_figure(out, "high_ms", c->high_ms);
+    if (c->rollout_ms > 0) ft__answer_figure(out, "rollout_ms", c->rollout_ms);
     ft__answer_figure(out, "tokens_per_s_per_gpu", c->tokens_per_s);
     ft__answer_figure(out, "mfu", c->mfu);
 }

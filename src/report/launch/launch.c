@@ -84,6 +84,17 @@ static ft_status check_model(const ft_context *ft, ft_scratch *scratch, const ft
         file, (int)strcspn(f->runs, " "), f->runs);
 }
 
+/* A framework's own program trains on tokens that it is given: started for anything else it would do another job. */
+static ft_status check_trainer(const ft_plan_request *r, const ft_framework *f, ft_error *err)
+{
+    const char *trainer = json_string_value(ft__key_get(r->base, FT_KEY_ID_TRAINER));
+    if (!trainer || f->own_program || !strcmp(trainer, ft__trainer_words[FT_TRAINER_SFT])) return FT_OK;
+    return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0,
+                       "what %s starts trains on given tokens, not by \"%.20s\"; launch files of \"framework\" fsdp, "
+                       "deepspeed and ddp start a program of your own",
+                       f->title, trainer);
+}
+
 ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_error *err)
 {
     const ft_framework *f;
@@ -92,6 +103,7 @@ ft_status ft__launch_check(const ft_context *ft, ft_scratch *scratch, const ft_p
         FT_TRY(ft__framework_find(r->framework, &f, err));
     else if (r->emit_count)
         FT_TRY(ft__framework_usual(ft, scratch, r->base, &f, err));
+    if (r->emit_count) FT_TRY(check_trainer(r, f, err));
     for (size_t i = 0; i < r->emit_count; i++) {
         if (!strcmp(r->emit[i], every_file)) continue;
         FT_TRY(ft__launcher_find(r->emit[i], f, &ignored, err));

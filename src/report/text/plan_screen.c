@@ -68,7 +68,8 @@ static void title(ft_text *out, const ft_style *style, const ft_plan *p)
     ft_text t = {0};
     ft__text_addf(&t, "%s, global batch %" PRId64, s->request.dtype_name, s->asked->global);
     if (!ft__counts_samples(s->request.arch))
-        ft__text_addf(&t, " %s %" PRId64 " tokens", ft__times(style), s->request.work.seq);
+        ft__text_addf(&t, " %s %" PRId64 " tokens%s", ft__times(style), s->request.work.seq,
+                      ft__sequences_each(s->request.work.trainer) > 1 ? " in pairs" : "");
     ft__text_addf(&t, "; %zu layouts, %zu too large, %zu forecast in ", p->candidates, p->too_large, p->forecasts);
     ft__add_figure(&t, p->search_ms * 1e-3, 2);
     ft__text_add(&t, " s");
@@ -138,6 +139,24 @@ static void ties(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__ink(out, style, FT_INK_DIM);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__ink_end(out, style);
+    ft__text_drop(&t, out);
+}
+
+/* What stands before every step, however it is laid out. */
+static void generated(ft_text *out, const ft_style *style, const ft_rollout *first)
+{
+    ft_text t = {0};
+    if (!(first->ms > 0)) return;
+    ft__text_add(&t, "Of every step ");
+    ft__add_figure(&t, first->ms * 1e-3, 4);
+    ft__text_addf(&t, " s (");
+    ft__add_figure(&t, first->low_ms * 1e-3, 3);
+    ft__text_add(&t, ft__dash(style));
+    ft__add_figure(&t, first->high_ms * 1e-3, 3);
+    ft__text_addf(&t, ") are answers that are generated first, by engines of %" PRId64 " GPU%s each.", first->tp,
+                  first->tp > 1 ? "s" : "");
+    if (!first->fits) ft__text_add(&t, " No engine holds the model and what it decodes at once.");
+    ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__text_drop(&t, out);
 }
 
@@ -328,6 +347,7 @@ bool ft__screen_plan(ft_text *out, const ft_style *style, const ft_plan *p)
         return printed && !out->failed;
     }
     bool printed = plans(out, style, p);
+    generated(out, style, &p->search.rollout);
     ties(out, style, p);
     printed = why_not(out, style, p) && printed;
     faster(out, style, p);
