@@ -63,6 +63,7 @@ const ft_foreign ft__foreign[] = {
     {"gpu_type", FT_KEY_ID_GPU, NULL},
     {"gpu_name", FT_KEY_ID_GPU, NULL},
     {"device", FT_KEY_ID_GPU, NULL},
+    {"vllm_tensor_parallel_size", FT_KEY_ID_ROLLOUT_TP, NULL},
     {"num_gpus", FT_KEY_ID_GPUS, NULL},
     {"gpu_count", FT_KEY_ID_GPUS, NULL},
     {"world_size", FT_KEY_ID_GPUS, NULL},
