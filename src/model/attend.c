@@ -294,6 +294,15 @@ static ft_attention_library library_of(const ft_maker *m)
     return ft__attention_library(m->work->attention);
 }
 
+/* Layers whose tokens lie in one order and a fused kernel that wants another: what it reads is copied, so often. Of one
+ * sequence both orders are the same: then what lies by itself, as rotary embedding leaves it, needs one copy less. */
+static ft_ref in_order(ft_maker *m, ft_at at, ft_ref x, bool apart)
+{
+    const ft_tensor t = *ft__tensor_of(&m->b, x);
+    for (int i = apart ? 1 : 0; i < (int)m->stack->order_copies; i++) x = ft__copy(&m->b, at, x, t.rows, t.cols);
+    return x;
+}
+
 ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
 {
     enum { WIDEST = 256 };
@@ -337,6 +346,17 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
         v = repeated(b, v, a->batch * a->heads * a->kv_len, v_dim);
         shape.kv_heads = a->heads;
     }
+    bool reorders = m->stack->order_copies > 0 && m->work->task == FT_TRAIN, several = a->batch > 1;
+    if (reorders) {
+        bool rotated = m->arch->rotary_dim > 0;
+        q = in_order(m, at, q, rotated && !several);
+        k = in_order(m, at, k, rotated && !several);
+        v = in_order(m, at, v, false);
+    }
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
+    if (reorders && several && b->status == FT_OK) {
+        const ft_tensor t = *ft__tensor_of(b, y);
+        return ft__copy(b, FT_AT(ATTN_MERGE), y, t.rows, t.cols);
+    }
     return m->work->attention == FT_SDPA ? merged(b, y, s) : y;
 }

@@ -124,6 +124,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it")    \
     X(softmax_heads, 0, 64,                                                                                       \
       "what heads of a micro-batch on a rank must be a multiple of for the fused softmax, which else is not one") \
+    X(order_copies, 0, 4,                                                                                         \
+      "fused attention wants another order of tokens: copies of what it reads, and one of what it makes")         \
     X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                   \
     X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                        \
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                               \

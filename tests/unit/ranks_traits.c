@@ -60,6 +60,8 @@ static const turn turns[] = {
     {"bucket_buffers", "deepspeed", "2", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, PEAK, 1},
     {"bucket_buffers", "deepspeed", "0", "llama-3.2-1b", FT_BF16, 1, 1, 1, 3, 1, PEAK, -1},
     {"update_elements", "deepspeed", "0", "llama-3-8b", FT_BF16, 1, 1, 2, 3, 1, PEAK, 1},
+    {"order_copies", "megatron_2023", "0", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"order_copies", "gpt_neox", "1", "pythia-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"repeats_keys", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"shifts_logits", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"own_head", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
