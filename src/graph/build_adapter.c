@@ -198,11 +198,12 @@ static ft_ref with_adapter(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t ou
     int64_t in = ft__tensor_of(b, x)->cols;
     ft_dtype low = ft__tensor_of(b, y)->dtype;
     bool model = how->form == FT_ADAPTER_MODEL, cast = how->form == FT_ADAPTER_AUTOCAST && !b->autocast;
+    bool wide = b->autocast && b->stored == FT_FP32;
     ft_dtype kept = model ? b->stored : FT_FP32, math = b->math;
     ft_ref down = trained(b, "lora_A.weight", b->lora_rank, in, kept);
     ft_ref up = trained(b, "lora_B.weight", out, b->lora_rank, kept);
     ft_ref magnitude = how->magnitude ? trained(b, "lora_magnitude", 1, out, kept) : FT_NONE;
-    if (!b->autocast && !model && !(cast && how->narrow_inputs))
+    if (!wide && !model && !(how->form == FT_ADAPTER_AUTOCAST && how->narrow_inputs))
         x = ft__cast(b, at, x, FT_FP32); /* as its weights are */
     x = ft__dropout(b, at, x, how->dropout);
     if (model && ft_dtype_bytes(math) < 2) b->math = ft__flowing(math); /* recipes of 8 bits leave small ones alone */

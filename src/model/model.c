@@ -106,6 +106,9 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
     m.b.lora_rank = training ? w->lora_rank : 0;
     m.b.frozen = m.b.lora_rank > 0;
     m.b.adapters = ft__adapters_of(w);
+    if (m.b.frozen && m.stack->lora_casts_model && m.b.adapters.form == FT_ADAPTER_AUTOCAST &&
+        ft_dtype_bytes(w->dtype) == 2)
+        m.b.autocast = true; /* around the whole model, whose weights stay as they are */
     m.b.unpacks_openly = w->unpack_openly;
     m.b.quantises_apart = quantises_before(w);
     g->keeps_inputs = training && m.stack->packed_inputs > 0;

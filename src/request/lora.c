@@ -192,6 +192,19 @@ static void tell_of_checkpoints(ft_model_request *out)
              "\"use_reentrant\", which keeps them and their gradients until all went back");
 }
 
+/* Layer norms, which the Trainer's autocast raises: the same. */
+static void tell_of_autocast(ft_model_request *out)
+{
+    const ft_workload *w = &out->work;
+    if (w->stack || w->task != FT_TRAIN || w->lora_rank < 1 || w->execution != FT_RUN_EAGER || out->remark[0]) return;
+    if (w->autocast || ft_dtype_bytes(w->dtype) != 2 || out->arch->norm != FT_LAYERNORM) return;
+    if (ft__adapters_of(w).form != FT_ADAPTER_AUTOCAST) return;
+    snprintf(
+        out->remark, sizeof out->remark, "%s",
+        "layer norms and powers run in the model's format; under the Trainer's autocast, \"stack\" \"hf_trainer\", "
+        "they run in fp32 and hold more");
+}
+
 ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)
 {
     static const ft_adapter_form forms[] = {FT_ADAPTER_FP32, FT_ADAPTER_MODEL, FT_ADAPTER_MODEL, FT_ADAPTER_AUTOCAST};
@@ -222,5 +235,6 @@ ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_re
                            "\"weights_dtype\"");
     prepare_kbit(out);
     tell_of_checkpoints(out);
+    tell_of_autocast(out);
     return FT_OK;
 }

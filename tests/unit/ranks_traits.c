@@ -53,6 +53,8 @@ static const turn turns[] = {
     {"lora_dtype", "pytorch", "\"fp32\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
     {"lora_targets", "pytorch", "\"qkv\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_targets", "megatron_recipe", "\"all\"", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
+    {"lora_casts_model", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
+    {"lora_casts_model", "hf_trainer", "false", "falcon-7b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"lora_dropout", "pytorch", "0.1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"prepares_kbit", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packed_inputs", "pytorch", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
