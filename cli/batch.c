@@ -1,10 +1,12 @@
 /* batch.c: `foretell batch [FILE]`: JSON Lines in, from a file or stdin, JSON Lines out on stdout, in order.
  *
  * Lines are taken in blocks of about a megabyte: whatever has arrived is answered before more is waited for, so that a
- * program may write one line and wait for its answer, while a file keeps every core busy. A block is cut into runs of
- * neighbouring lines; each run has its own text to answer into and its own memory of devices, and the texts are written
- * one after another. Memory stays the same however long the input is: one block, its answers, and at most one line of
- * the largest size allowed. With --shard only one part of the file is read (shard.c).
+ * program may write one line and wait for its answer, while a file keeps every core busy. A block is answered in rounds
+ * of a quarter of a second or so (base/pace.h): a thousand plans come out one after another, and what was answered
+ * before Ctrl-C is there. A round is cut into runs of neighbouring lines; each run has its own text to answer into and
+ * its own memory of devices, and the texts are written one after another. Memory stays the same however long the input
+ * is: one block, a round's answers, and at most one line of the largest size allowed. With --shard only one part of the
+ * file is read (shard.c).
  */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
@@ -17,14 +19,16 @@
 #include <unistd.h>
 
 #include "api/answer.h"
+#include "base/pace.h"
 #include "base/parallel.h"
 #include "commands.h"
+#include "progress.h"
 #include "report/json/answer.h"
 #include "shard.h"
 #include "simulator.h"
 #include "terminal.h"
 
-enum { RUNS_PER_THREAD = 4, LEAST_LINES_PER_RUN = 16 };
+enum { RUNS_PER_THREAD = 4 };
 static const size_t block_bytes = (size_t)1 << 20;
 static const size_t longest_line = (size_t)16 << 20;
 
@@ -51,6 +55,8 @@ typedef struct batch {
     off_t left;
     line *lines;
     size_t line_count, line_room;
+    size_t first, count; /* lines of this round */
+    ft_pace pace;
     run *runs;
     size_t run_count, runs_used;
 } batch;
@@ -69,8 +75,8 @@ static void answer_run(void *context, size_t index)
     batch *b = context;
     run *r = &b->runs[index];
     ft__text_clear(&r->out);
-    size_t first = index * b->line_count / b->runs_used, end = (index + 1) * b->line_count / b->runs_used;
-    for (size_t i = first; i < end && !r->out.failed; i++) {
+    size_t from = b->first + index * b->count / b->runs_used, end = b->first + (index + 1) * b->count / b->runs_used;
+    for (size_t i = from; i < end && !r->out.failed; i++) {
         const line *l = &b->lines[i];
         if (l->length > longest_line) {
             refuse_long(&r->out, l->number);
@@ -83,16 +89,28 @@ static void answer_run(void *context, size_t index)
     r->failed = r->out.failed;
 }
 
-static int answer_lines(batch *b)
+static int answer_round(batch *b)
 {
-    if (b->line_count == 0) return 0;
-    size_t wanted = (b->line_count + LEAST_LINES_PER_RUN - 1) / LEAST_LINES_PER_RUN;
+    size_t wanted = (b->count + b->pace.run - 1) / b->pace.run;
     b->runs_used = wanted < b->run_count ? wanted : b->run_count;
     ft__parallel(b->threads, b->runs_used, answer_run, b);
     for (size_t i = 0; i < b->runs_used; i++) {
         if (b->runs[i].failed) return cli_complain(FT_E_MEMORY, "out of memory");
         int status = cli_write(b->runs[i].out.at, b->runs[i].out.length);
         if (status) return status;
+    }
+    return 0;
+}
+
+static int answer_lines(batch *b)
+{
+    for (b->first = 0; b->first < b->line_count; b->first += b->count) {
+        size_t left = b->line_count - b->first;
+        b->count = left < b->pace.round ? left : b->pace.round;
+        double began = cli_now_s();
+        int status = answer_round(b);
+        if (status) return status;
+        b->pace = ft__pace_next(b->count, cli_now_s() - began, b->run_count);
     }
     return 0;
 }
@@ -193,6 +211,7 @@ static int run_batch(batch *b)
     b->run_count = (size_t)(b->threads > 1 ? b->threads * RUNS_PER_THREAD : 1);
     b->runs = calloc(b->run_count, sizeof *b->runs);
     if (!b->runs) return cli_complain(FT_E_MEMORY, "out of memory");
+    b->pace = ft__pace_begin();
     if (isatty(STDIN_FILENO)) fputs("foretell: one JSON request per line; end with Ctrl-D\n", stderr);
     int status = 0;
     while (!status && !b->ended) {

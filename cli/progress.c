@@ -10,7 +10,7 @@
 
 enum { BAR = 28 };
 
-static double now_s(void)
+double cli_now_s(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -24,7 +24,7 @@ void cli_progress_begin(cli_progress *p, const char *title)
     p->title = title;
     p->terminal = cli_stderr_is_terminal();
     p->unicode = cli_style(NULL).unicode;
-    p->started_s = now_s();
+    p->started_s = cli_now_s();
     p->drawn_share = -1;
 }
 
@@ -54,7 +54,7 @@ static void draw(cli_progress *p, double done, double now)
 void cli_progress_report(void *progress, const char *stage, double done)
 {
     cli_progress *p = progress;
-    double now = now_s();
+    double now = cli_now_s();
     if (!(done >= 0)) done = 0;
     if (done > 1) done = 1;
     pthread_mutex_lock(&p->lock);
@@ -69,7 +69,7 @@ void cli_progress_report(void *progress, const char *stage, double done)
     pthread_mutex_unlock(&p->lock);
 }
 
-double cli_progress_seconds(const cli_progress *p) { return now_s() - p->started_s; }
+double cli_progress_seconds(const cli_progress *p) { return cli_now_s() - p->started_s; }
 
 void cli_progress_end(cli_progress *p)
 {

@@ -12,6 +12,7 @@ typedef struct cli_progress {
     char stage[64];
 } cli_progress;
 
+double cli_now_s(void); /* since some moment: for differences */
 void cli_progress_begin(cli_progress *p, const char *title);
 void cli_progress_report(void *progress, const char *stage, double done); /* an ft_progress */
 double cli_progress_seconds(const cli_progress *p);                       /* since it began */

@@ -11,19 +11,14 @@
 #include <sys/socket.h>
 #include <time.h>
 
-static double now_s(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "progress.h"
 
 static void *watch(void *argument)
 {
     web_clients *c = argument;
     pthread_mutex_lock(&c->lock);
     while (!c->ended) {
-        double now = now_s(), pause_s = c->patience_s < 4 ? c->patience_s / 4 : 1;
+        double now = cli_now_s(), pause_s = c->patience_s < 4 ? c->patience_s / 4 : 1;
         for (web_client *one = c->first; one; one = one->next)
             if (one->deadline_s > 0 && now > one->deadline_s) {
                 shutdown(one->socket, SHUT_RDWR);
@@ -66,7 +61,7 @@ web_client *web_client_came(web_clients *c, int socket)
     if (!client) return NULL;
     client->socket = socket;
     pthread_mutex_lock(&c->lock);
-    client->deadline_s = now_s() + c->patience_s;
+    client->deadline_s = cli_now_s() + c->patience_s;
     client->next = c->first;
     client->link = &c->first;
     if (c->first) c->first->link = &client->next;
@@ -89,6 +84,6 @@ void web_client_expect(web_clients *c, web_client *client, double patience)
 {
     if (!client) return;
     pthread_mutex_lock(&c->lock);
-    client->deadline_s = patience > 0 ? now_s() + patience * c->patience_s : 0;
+    client->deadline_s = patience > 0 ? cli_now_s() + patience * c->patience_s : 0;
     pthread_mutex_unlock(&c->lock);
 }
