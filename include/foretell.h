@@ -118,6 +118,7 @@ typedef struct ft_device {
     double pcie_gbps;
     double price_usd_per_hour; /* 0 when unknown */
     int exp_per_clk_per_sm;    /* exponentials that an SM starts per clock; 0: as most GPUs */
+    double power_cap_w;        /* what the board is held to, below tdp_w (nvidia-smi -pl); 0: nothing beyond that */
 } ft_device;
 
 /* -- operators --------------------------------------------------------------------------------- */

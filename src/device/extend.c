@@ -335,6 +335,7 @@ ft_status ft__spec_complete(ft_spec *s, const char *where, const ft_spec *kin, f
     take_number(s, FT_SPEC_SUSTAINED_MHZ, 0);
     take_number(s, FT_SPEC_RUNNING_MHZ, 0);
     take_number(s, FT_SPEC_PRICE, 0);
+    take_number(s, FT_SPEC_POWER_CAP_W, 0);
     if (kin)
         complete_from_kin(s, kin, warnings);
     else

@@ -53,7 +53,8 @@
     FIGURE(server_nic_gbit)                          \
     FIGURE(pcie_gbps)                                \
     FIGURE(price_usd_per_hour)                       \
-    WHOLE(exp_per_clk_per_sm)
+    WHOLE(exp_per_clk_per_sm)                        \
+    FIGURE(power_cap_w)
 
 /* Equal devices have equal sums, wherever they stand and whatever lies in their padding; another value of any field
  * gives another sum. */

@@ -87,6 +87,7 @@ static const char *const top_keys[] = {
     "matrix_mhz",
     "sustained_clock_mhz",
     "tdp_w",
+    "power_cap_w",
     "memory_gib",
     "memory_gbps",
     "memory_type",
@@ -321,6 +322,7 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
     out->pcie_gbps = n[FT_SPEC_PCIE_GBPS];
     out->price_usd_per_hour = n[FT_SPEC_PRICE];
     out->exp_per_clk_per_sm = (int)n[FT_SPEC_EXP];
+    out->power_cap_w = n[FT_SPEC_POWER_CAP_W];
     memcpy(out->name, spec->name, sizeof out->name);
     memcpy(out->title, spec->title, sizeof out->title);
     memcpy(out->architecture, spec->architecture, sizeof out->architecture);

@@ -27,6 +27,7 @@
     X(MATRIX_MHZ, "matrix_mhz", " MHz", MAYBE, 50, 10000)                \
     X(SUSTAINED_MHZ, "sustained_clock_mhz", " MHz", MAYBE, 50, 10000)    \
     X(TDP_W, "tdp_w", " W", REAL, 1, 20000)                              \
+    X(POWER_CAP_W, "power_cap_w", " W", MAYBE, 1, 20000)                 \
     X(MEMORY_GIB, "memory_gib", " GiB", REAL, 0.25, 16384)               \
     X(MEMORY_GBPS, "memory_gbps", " GB/s", REAL, 1, 200000)              \
     X(L2_MIB, "l2_mib", " MiB", REAL, 0.03, 16384)                       \

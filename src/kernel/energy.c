@@ -18,7 +18,7 @@
 
 double ft__watts_awake(const ft_device *device) { return FT_K_ENERGY_AWAKE_SHARE * device->tdp_w; }
 
-double ft__watts_most(const ft_device *device) { return FT_K_ENERGY_HOLD_SHARE * device->tdp_w; }
+double ft__watts_most(const ft_device *device) { return FT_K_ENERGY_HOLD_SHARE * ft__watts_limit(device); }
 
 static bool multiplies(const ft_op *op)
 {

@@ -12,12 +12,18 @@
 #include "device/traits.h"
 #include "kernel/power_constants.h"
 
+double ft__watts_limit(const ft_device *device)
+{
+    bool capped = device->power_cap_w > 0 && device->power_cap_w < device->tdp_w;
+    return capped ? device->power_cap_w : device->tdp_w;
+}
+
 /* What the arithmetic may draw: boards stop a little short of their limit, and memory, fans and leakage take a share
  * that small boards feel most. */
 static double board_watts(const ft_device *device)
 {
-    return fmax(FT_K_POWER_BOARD_SHARE * device->tdp_w - FT_K_POWER_BOARD_REST_W,
-                FT_K_POWER_BOARD_LEAST * device->tdp_w);
+    double limit = ft__watts_limit(device);
+    return fmax(FT_K_POWER_BOARD_SHARE * limit - FT_K_POWER_BOARD_REST_W, FT_K_POWER_BOARD_LEAST * limit);
 }
 
 static double process_nm(const ft_device *device)

@@ -3,6 +3,9 @@
 #define FT_KERNEL_POWER_H
 #include "foretell.h"
 
+/* What the board may draw: its own limit, or what it is held to below that. */
+double ft__watts_limit(const ft_device *device);
+
 /* Energy of one flop on this device in pJ, operand movement inside the SM included. */
 double ft__energy_pj(const ft_device *device, ft_dtype dtype);
 

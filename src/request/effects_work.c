@@ -3,6 +3,9 @@
  * A rule for every key of the request itself, of its data loader and of its adapters: what it asks of the task, of the
  * architecture or of another key. */
 #include "request/effects.h"
+
+#include "kernel/power.h"
+#include "model/packing.h"
 #include "request/effects_rules.h"
 
 /* The section as a whole is warned of where nothing is trained. */
@@ -15,6 +18,14 @@ static const char *adapter_format(const ft_effect_case *c)
 static const char *timed(const ft_effect_case *c)
 {
     return c->r->ask == FT_ASK_MEMORY ? "\"memory\" has no times" : NULL;
+}
+
+static const char *held(const ft_effect_case *c)
+{
+    if (timed(c)) return timed(c);
+    return ft__watts_limit(c->r->device) > ft__real_of(c->said, FT_KEY_ID_POWER_CAP) || c->r->device->power_cap_w > 0
+               ? NULL
+               : "the board's own limit is no higher";
 }
 
 /* What can be drawn of a request without times, or without a pipeline, is drawn. */
@@ -53,11 +64,10 @@ static const char *losing(const ft_effect_case *c)
 
 static const char *packing(const ft_effect_case *c)
 {
-    bool fused = ft__flashes(c->w->attention) || (c->w->attention == FT_SDPA && c->w->execution == FT_RUN_FUSED);
     if (!c->trains) return ft__training(c);
     if (c->a->design != FT_DECODER_ONLY || c->a->kv_lora > 0) return "forecast for decoders without latent attention";
     if (!ft__attends(c->a)) return "the model has no attention";
-    if (!fused) return "attention goes over whole sequences, masked or not";
+    if (!ft__goes_by_document(c->w)) return "attention goes over whole sequences, masked or not";
     if (timed(c)) return timed(c);
     return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
 }
@@ -306,7 +316,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_LOSS] = losing,
     [FT_KEY_ID_LOSS_POSITIONS] = positions,
     [FT_KEY_ID_PACKING] = packing,
-    [FT_KEY_ID_POWER_CAP] = timed,
+    [FT_KEY_ID_POWER_CAP] = held,
     [FT_KEY_ID_EMA] = updating,
     [FT_KEY_ID_MOMENTS] = moments,
     [FT_KEY_ID_IN_BACKWARD] = updating,

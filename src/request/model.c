@@ -328,8 +328,9 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__lora_settle(object, &said, out, err));
     FT_TRY(ft__step_keys_settle(object, &said, out, err));
     json_t *capped = NULL;
-    FT_TRY(ft__capped_gpu(gpu, &said, &capped, err));
-    ft_status found = find_device(source, capped ? capped : gpu, &out->device, err);
+    FT_TRY(find_device(source, gpu, &out->device, err));
+    FT_TRY(ft__capped_gpu(gpu, out->device, &said, &capped, err));
+    ft_status found = capped ? find_device(source, capped, &out->device, err) : FT_OK;
     json_decref(capped);
     FT_TRY(found);
     ft__take_for_ported(out);

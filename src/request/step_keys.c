@@ -5,6 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "device/spec.h"
+#include "kernel/energy.h"
+#include "kernel/power.h"
 #include "request/keys.h"
 
 /* Attention reads pairs of tokens of one document, so that of documents of many lengths the mean by tokens counts: the
@@ -148,16 +151,26 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     return FT_OK;
 }
 
-ft_status ft__capped_gpu(const json_t *gpu, const ft_said *said, json_t **out, ft_error *err)
+/* The name stays: measurements, the host beside it and what it draws at rest are those of the same board. */
+ft_status ft__capped_gpu(const json_t *gpu, const ft_device *device, const ft_said *said, json_t **out, ft_error *err)
 {
     *out = NULL;
     if (!ft__given(said, FT_KEY_ID_POWER_CAP)) return FT_OK;
-    double watts = ft__real_of(said, FT_KEY_ID_POWER_CAP);
+    double watts = ft__real_of(said, FT_KEY_ID_POWER_CAP), awake = ft__watts_awake(device);
     if (!json_is_string(gpu))
         return ft__fail_at(err, FT_E_TYPE, "power_cap_w", 0, 0,
-                           "\"power_cap_w\" goes with a GPU's name; an object says \"tdp_w\" itself");
-    char name[96];
-    snprintf(name, sizeof name, "%.60s at %g W", json_string_value(gpu), watts);
-    *out = json_pack("{ss ss sf}", "base", json_string_value(gpu), "name", name, "tdp_w", watts);
+                           "\"power_cap_w\" goes with a GPU's name; an object has a \"power_cap_w\" of its own");
+    if (device->tdp_w > 0 && watts >= ft__watts_limit(device)) return FT_OK;
+    if (watts <= awake)
+        return ft__fail_at(err, FT_E_RANGE, "power_cap_w", 0, 0,
+                           "a waiting %s draws %.3g W of its %g: a board cannot be held to %g", device->name, awake,
+                           device->tdp_w, watts);
+    char start[48], title[sizeof device->title];
+    ft__spec_cut(start, sizeof start, *device->title ? device->title : device->name);
+    snprintf(title, sizeof title, "%s at %.4g W", start, watts);
+    json_t *price = device->price_usd_per_hour > 0 ? json_real(device->price_usd_per_hour) : json_null();
+    *out = json_pack("{ss ss ss sf sO}", "base", json_string_value(gpu), "name", device->name, "title", title,
+                     "power_cap_w", watts, "price_usd_per_hour", price);
+    json_decref(price);
     return *out ? FT_OK : ft__no_memory(err);
 }

@@ -67,6 +67,7 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
     add_number(out, "matrix_mhz", d->matrix_mhz);
     add_number(out, "sustained_clock_mhz", d->sustained_mhz);
     add_number(out, "tdp_w", d->tdp_w);
+    if (d->power_cap_w > 0) add_number(out, "power_cap_w", d->power_cap_w);
     add_number(out, "memory_gib", d->memory_gib);
     add_number(out, "memory_gbps", d->memory_gbps);
     add_string(out, "memory_type", d->memory_is_hbm ? "hbm" : "gddr");

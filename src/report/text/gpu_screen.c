@@ -217,6 +217,7 @@ static void add_chip(ft_text *out, const ft_style *style, const ft_device *d)
     if (d->year > 0) ft__text_addf(&facts, ", %d", d->year);
     if (d->process_nm > 0) ft__text_addf(&facts, ", %g nm", d->process_nm);
     if (d->tdp_w > 0) ft__text_addf(&facts, ", %g W", d->tdp_w);
+    if (d->power_cap_w > 0) ft__text_addf(&facts, " held to %g", d->power_cap_w);
     add_facts(out, style, &facts);
     ft__text_addf(&facts, "%d %s", d->sms, cores);
     if (d->lanes_per_sm > 0) ft__text_addf(&facts, " of %d fp32 lanes", d->lanes_per_sm);

@@ -208,7 +208,11 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
     if (!p->faster) return;
     const ft_memory *m = &p->faster->memory;
     bool hardly = m->verdict == FT_FIT_TIGHT;
-    ft__heading(out, style, hardly ? "faster, and hardly fits" : "faster, and does not fit");
+    ft_text head = {0}; /* where nothing fits there is nothing that it is faster than */
+    ft__text_addf(&head, "%s, and %s", p->plan_count ? "faster" : "the nearest",
+                  hardly ? "hardly fits" : "does not fit");
+    ft__heading(out, style, head.at ? head.at : "");
+    ft__text_drop(&head, out);
     ft_text t = {0};
     ft__add_layout(&t, style, &p->faster->layout);
     ft__text_addf(&t, ", micro-batch %" PRId64 ", recompute %s: ", p->faster->layout.batch,
