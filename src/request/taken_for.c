@@ -57,3 +57,16 @@ void ft__take_for_earlier(ft_model_request *out)
              "fused kernels on a GPU without fp8: taken for the stack \"%s\"; \"megatron\" is the software of today",
              ft__stack(w)->name);
 }
+
+/* A library by name that nobody built for such a GPU is answered all the same: it may come. */
+void ft__remark_library(const ft_said *said, ft_model_request *out)
+{
+    const ft_attention_kind asked = out->work.attention;
+    const bool flash3 = asked == FT_FLASH3 && out->device->matrix_issue != FT_ISSUE_WGMMA;
+    const bool cudnn = asked == FT_CUDNN && out->device->vendor != FT_VENDOR_NVIDIA;
+    if (!ft__given(said, FT_KEY_ID_ATTENTION) || *out->remark || !(flash3 || cudnn)) return;
+    snprintf(out->remark, sizeof out->remark,
+             flash3 ? "\"flash3\" is written for wgmma instructions, which %s lacks: no such kernel runs there"
+                    : "\"cudnn\" is NVIDIA's: no such kernel runs on %s",
+             out->device->name);
+}

@@ -6,6 +6,7 @@
 
 #include "device/gpu.h"
 #include "study/gpus_constants.h"
+#include "study/rollout.h"
 
 typedef struct other_requests {
     const ft_context *ft;
@@ -13,6 +14,18 @@ typedef struct other_requests {
     const ft_model_request *request;
     double quantile;
 } other_requests;
+
+/* What is generated before the step, without a trace of it in the arena that the step itself is kept in. */
+static ft_status rolled_aside(const ft_context *ft, ft_scratch *s, const ft_model_request *r, double quantile,
+                              ft_rollout *out, ft_error *err)
+{
+    ft_arena *own = s->arena;
+    s->arena = s->trials;
+    ft_status status = ft__rollout_of(ft, s, r, quantile, out, err);
+    s->arena = own;
+    ft__arena_reset(s->trials);
+    return status;
+}
 
 static ft_status forecast_changed(const ft_change *change, void *user, ft_reforecast_step *out, ft_error *err)
 {
@@ -28,11 +41,13 @@ static ft_status forecast_changed(const ft_change *change, void *user, ft_refore
     r.device = change->device;
     r.loader = change->loader;
     FT_TRY(ft__model_request_check(&r, err));
-    ft__arena_reset(s->trials);
     ft_arena *own = s->arena;
+    ft_rollout rollout;
+    FT_TRY(rolled_aside(o->ft, s, &r, o->quantile, &rollout, err));
     s->arena = s->trials;
     ft_status status = ft__request_forecast(o->ft, s, &r, &view, &out->step, &g, err);
     s->arena = own;
+    if (status == FT_OK) ft__rollout_apply(&rollout, &out->step);
     out->graph = g;
     out->loading = view.loading;
     /* A change that makes the step too large to forecast is none that helps. */
@@ -126,7 +141,10 @@ ft_status ft__step_advise(const ft_context *ft, ft_scratch *s, const ft_model_re
         ft_step *closed = ft__arena_alloc(s->arena, sizeof *closed);
         ft_step_view aside = {.quantile = view->quantile};
         if (!closed) return ft__no_memory(err);
+        ft_rollout rollout;
+        FT_TRY(rolled_aside(ft, s, &plain, view->quantile, &rollout, err));
         FT_TRY(ft__request_forecast(ft, s, &plain, &aside, closed, &graph, err));
+        ft__rollout_apply(&rollout, closed);
         base = closed;
     }
     other_requests others = {ft, s, &plain, view->quantile};

@@ -82,6 +82,8 @@ ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     const ft_engines by = {.tp = w->rollout_tp > 0 ? w->rollout_tp : p->tp,
                            .gpus = p->dp * p->tp * p->pp * p->cp,
                            .answers = (double)w->batch * fmax((double)w->accumulate, 1) * (double)p->dp};
+    *out = (ft_rollout){0};
+    if (w->rollout_tokens < 1 || w->task != FT_TRAIN || r->ask == FT_ASK_MEMORY) return FT_OK;
     return ft__rollout_by(ft, s, r, &by, quantile, out, err);
 }
 

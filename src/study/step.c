@@ -290,8 +290,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     memset(out, 0, sizeof *out);
     out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
     ft_rollout rollout = {0};
-    if (r->work.rollout_tokens > 0 && r->work.task == FT_TRAIN && r->ask != FT_ASK_MEMORY)
-        FT_TRY(ft__rollout_of(ft, s, r, out->quantile, &rollout, err));
+    FT_TRY(ft__rollout_of(ft, s, r, out->quantile, &rollout, err));
     FT_TRY(ft__scratch_empty(s, err));
     ft_step *step = ft__arena_alloc(s->arena, sizeof *step);
     ft_workload *work = ft__arena_alloc(s->arena, sizeof *work);
