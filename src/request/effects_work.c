@@ -25,7 +25,7 @@ static const char *held(const ft_effect_case *c)
     if (timed(c)) return timed(c);
     return ft__watts_limit(c->r->device) > ft__real_of(c->said, FT_KEY_ID_POWER_CAP) || c->r->device->power_cap_w > 0
                ? NULL
-               : "the board's own limit is no higher";
+               : "the board's own limit is not above it";
 }
 
 /* What can be drawn of a request without times, or without a pipeline, is drawn. */
