@@ -16,6 +16,10 @@
  * choice is a library like the others: on AMD's it is compiled ahead of time from Triton (AOTriton). Transformer
  * Engine takes others there, whatever is asked for (a stack's engine_attention).
  *
+ * FlashAttention's kernels, and cuDNN's, copy to shared memory past the registers. A GPU that cannot has CUTLASS's
+ * memory-efficient kernels alone, xformers' (PyTorch's sdp_utils.cpp: flash from sm_80, memory-efficient from sm_50):
+ * what PyTorch picks there, and what a name that does not run there is forecast as.
+ *
  * Leaves out: versions of one library; which head widths each supports. */
 #include "kernel/attention_library.h"
 
@@ -61,9 +65,19 @@ bool ft__library_longer(const ft_op *op, ft_op *longer)
     return true;
 }
 
-static const struct ft__k_attention_libraries *row_of(const ft_device *device, ft_attention_library library)
+/* Which kernel runs where a GPU cannot copy past the registers. */
+static ft_attention_library running(const ft_device *device, ft_attention_library library)
+{
+    if (device->matrix_issue != FT_ISSUE_MMA || device->async_copy != FT_COPY_NONE) return library;
+    bool needs_copies = library == FT_LIBRARY_OPEN || library == FT_LIBRARY_FLASH || library == FT_LIBRARY_FLASH2 ||
+                        library == FT_LIBRARY_FLASH3 || library == FT_LIBRARY_CUDNN;
+    return needs_copies ? FT_LIBRARY_XFORMERS : library;
+}
+
+static const struct ft__k_attention_libraries *row_of(const ft_device *device, ft_attention_library asked)
 {
     const char *units = ft__matrix_issue_name(device->matrix_issue);
+    ft_attention_library library = running(device, asked);
     for (int i = 0; i < FT_K_ATTENTION_LIBRARIES_COUNT; i++)
         if (!strcmp(ft__k_attention_libraries[i].library, names[library]) &&
             !strcmp(ft__k_attention_libraries[i].units, units))
@@ -76,7 +90,8 @@ bool ft__library_named(const ft_device *device, const ft_op *op)
     if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len <= 1 || ft_dtype_bytes(op->dtype) > 2) return false;
     ft_attention_library library = op->u.attention.library;
     if (ft__library_asked_for(library) == FT_LIBRARY_OPEN)
-        return op->engine == FT_ENGINE_BARE && row_of(device, library);
+        return (op->engine == FT_ENGINE_BARE || (op->engine == FT_ENGINE_ANY && running(device, library) != library)) &&
+               row_of(device, library);
     return library > FT_LIBRARY_OPEN && (int)library < FT__LIBRARY_COUNT;
 }
 

@@ -93,6 +93,22 @@ static void attention_by_name(void **state)
     assert_true(card > a100 && card < 1);
 }
 
+/* FlashAttention and cuDNN copy past the registers: where a GPU cannot, PyTorch is left with the memory-efficient
+ * kernels (sdp_utils.cpp: flash from sm_80). */
+static void attention_without_copies_past_the_registers(void **state)
+{
+    (void)state;
+    static const char *const cards[] = {"v100_sxm_16gb", "t4", "rtx_2080_ti"};
+    static const char *const kinds[] = {"sdpa", "flash", "flash2", "cudnn"};
+    for (size_t c = 0; c < sizeof cards / sizeof *cards; c++) {
+        double left = forward_tflops(cards[c], "xformers", 4096, 64);
+        for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+            golden_near(kinds[k], forward_tflops(cards[c], kinds[k], 4096, 64), left, 1e-9);
+    }
+    double copies = forward_tflops("a100_sxm_80gb", "sdpa", 4096, 64);
+    assert_true(copies > 1.3 * forward_tflops("a100_sxm_80gb", "xformers", 4096, 64));
+}
+
 static double ms_of(const char *gpu, const char *kind, const char *pass)
 {
     return golden_value("ms",
@@ -245,6 +261,7 @@ int main(void)
         cmocka_unit_test(skew),
         cmocka_unit_test(generations_of_flash_attention),
         cmocka_unit_test(attention_by_name),
+        cmocka_unit_test(attention_without_copies_past_the_registers),
         cmocka_unit_test(attention_on_amd),
         cmocka_unit_test(gradients_are_added_up_by_products),
         cmocka_unit_test(attention_is_quantised_apart),
