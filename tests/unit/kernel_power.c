@@ -162,6 +162,22 @@ static void energies_are_those_of_their_time(void **state)
     assert_true(ft__energy_pj(&nobodys, FT_BF16) > 0.1 && ft__energy_pj(&nobodys, FT_BF16) < 10);
 }
 
+/* zzc0721/torch-performance-test-data: 11.9 and 5.5 TFLOP/s in fp32 of 19.2 and 8 that the lanes would give; boards
+ * with more watts for the same chips are not held. */
+static void small_boards_of_8_nm_are_held_in_fp32(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu;
+        double first, least, most;
+    } boards[] = {{"rtx_a4000", 14.7, 0.7, 0.9}, {"rtx_a2000", 6, 0.65, 0.95}, {"rtx_3090", 26.4, 1, 1}};
+    for (size_t i = 0; i < sizeof boards / sizeof *boards; i++) {
+        ft_device device = limit_device(boards[i].gpu);
+        double keeps = 1 / ft__power_slowdown(&device, FT_FP32, 1, boards[i].first, 1e9);
+        if (keeps < boards[i].least || keeps > boards[i].most) fail_msg("%s keeps %g", boards[i].gpu, keeps);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +189,7 @@ int main(void)
         cmocka_unit_test(a_product_hardly_slows_itself_down_in_six_replays),
         cmocka_unit_test(a_short_kernel_ends_before_the_clock_gives_way),
         cmocka_unit_test(energies_are_those_of_their_time),
+        cmocka_unit_test(small_boards_of_8_nm_are_held_in_fp32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
