@@ -69,8 +69,7 @@ static ft_ref attention(ft_maker *m, ft_ref x, ft_ref over, int64_t length, int6
                              .kv_heads = heads,
                              .q_len = length,
                              .kv_len = keys,
-                             .head_dim = wide / heads},
-                   .scale = true};
+                             .head_dim = wide / heads}}; /* written out, the product scales: baddbmm's alpha */
     ft_ref y = ft__part_attend(m, cross ? FT_AT(CROSS_ATTEND) : FT_AT(ATTN_CORE), q, k, v, &s);
     return ft__linear(b, cross ? FT_AT(CROSS_O_PROJ) : FT_AT(ATTN_O_PROJ), y, wide, FT_BIAS, FT_CUT_ROWS);
 }

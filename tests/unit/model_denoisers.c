@@ -176,12 +176,30 @@ static void what_cannot_be_is_refused_where_it_stands(void **state)
     }
 }
 
+/* diffusers' AttnProcessor: baddbmm scales the scores as it makes them, one pass over them less than transformers'. */
+static void a_unet_scales_scores_in_the_product(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_FORWARD_PASS, FT_EAGER);
+    work.batch = 2;
+    (void)state;
+    const ft_graph *g = built("{\"model_type\":\"unet\",\"cross_attention_dim\":768}", &work, arena);
+    int softmaxes = 0;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        softmaxes += !strcmp(g->nodes[i].op.name, "softmax");
+        assert_string_not_equal(g->nodes[i].name, "attn.scale");
+    }
+    assert_true(softmaxes > 0);
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parameters_and_arithmetic_are_the_librarys),
         cmocka_unit_test(every_parameter_gets_a_gradient),
         cmocka_unit_test(shared_layers_are_counted_once),
+        cmocka_unit_test(a_unet_scales_scores_in_the_product),
         cmocka_unit_test(what_cannot_be_is_refused_where_it_stands),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
