@@ -1,0 +1,90 @@
+"""Runs of one job on several GPUs, from a folder of measurements, as rows {"source", "request", "step_ms"}.
+
+`runs(DATA)` reads three files of DATA (as `foretell fit --data` takes it), each where it is there:
+
+  neusight/labels.csv      whole models in fp32, one GPU or four of a server: one source, "NeuSight"
+  published/training.csv   llm-foundry's tables, the only source of it with a job on several GPUs: FSDP, blocks not compiled, attention of
+                           the first FlashAttention (`attn_impl: triton` of 2023)
+  published/runs.jsonl     runs whose request is there: those of steps (`truth_ms`); `weak` ones, which leave something unsaid, are left out
+
+Nothing is chosen here: what a file says becomes a key of the request, what it does not say stays at the default.
+"""
+
+from __future__ import annotations
+
+import csv
+import importlib.machinery
+import importlib.util
+import json
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+FOUNDRY = "MosaicML llm-foundry training benchmarks"
+FOUNDRY_GPUS = {"H100-SXM-80GB": "h100_sxm", "A100-SXM-80GB": "a100_sxm_80gb", "A100-SXM-40GB": "a100_sxm_40gb"}
+LABEL_GPUS = {"NVIDIA_A100-SXM4-40GB": "a100_sxm_40gb", "NVIDIA_A100_80GB_PCIe": "a100_pcie_80gb", "NVIDIA_H100_80GB_HBM3": "h100_sxm",
+              "NVIDIA_L4": "l4", "AMD_Instinct_MI250": "mi250"}  # beside those of scripts/accuracy
+RANKS = 4  # GPUs of NeuSight's servers
+
+
+def of_accuracy():
+    """The models and GPUs of the labels, as scripts/accuracy asks for them."""
+    loader = importlib.machinery.SourceFileLoader("accuracy", str(HERE / "accuracy"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("accuracy", loader))
+    sys.dont_write_bytecode = True
+    loader.exec_module(module)
+    return module
+
+
+def of_label(row: dict, accuracy) -> dict | None:
+    """NeuSight's labels: forward, or forward and backward without an optimizer; several GPUs share the batch."""
+    gpu = {**accuracy.LABEL_GPUS, **LABEL_GPUS}.get(row["gpu"])
+    if gpu is None or row["model"] not in accuracy.LABELS:
+        return None
+    batch, how = int(row["batch"]), row["options"]
+    request = {"task": "train" if row["mode"] == "train" else "forward", "model": accuracy.LABELS[row["model"]], "gpu": gpu, "dtype": "fp32",
+               "attention": "eager", "batch": batch, "seq": int(row["seq"]), "optimizer": "none",
+               "execution": "compile" if how == "fusion" else "eager"}
+    if how not in ("", "fusion"):
+        split = {"dp": {"dp": RANKS}, "tp": {"tp": RANKS}, "pp": {"pp": RANKS, "schedule": "gpipe"}}[how[:2]]
+        request |= {"parallel": split, "batch": batch // RANKS if "dp" in split else batch, "global_batch": batch,
+                    "cluster": {"gpus_per_node": RANKS}}
+    return {"source": "NeuSight", "request": request, "step_ms": float(row["e2e_ms"])}
+
+
+def of_foundry(row: dict) -> dict | None:
+    """A line of llm-foundry's tables; a step is what its tokens per second make of the batch."""
+    if row["source"] != FOUNDRY or row["gpu"] not in FOUNDRY_GPUS or not row["step_time_s"]:
+        return None
+    hidden, gpus = int(row["hidden"]), int(row["n_gpus"])
+    batch, together = int(row["micro_batch"]), int(row["global_batch"])
+    if together % (batch * gpus):
+        return None
+    model = {"model_type": "gpt2", "n_embd": hidden, "n_inner": int(row["ffn"]), "n_layer": int(row["layers"]), "n_head": int(row["heads"]),
+             "n_positions": int(row["seq"]), "vocab_size": int(row["vocab"])}
+    network = {"interconnect": row["interconnect"]} if row["interconnect"] else {}
+    request = {"task": "train", "model": model, "gpu": FOUNDRY_GPUS[row["gpu"]], "batch": batch, "seq": int(row["seq"]), "global_batch": together,
+               "dtype": "fp8" if "fp8" in row["dtype"] else "bf16", "master_weights": True, "attention": "flash1", "execution": "eager",
+               "optimizer": "adamw", "recompute": "full" if row["act_ckpt"] == "full" else "none",
+               "parallel": {"dp": gpus, "zero": 2 if "GRAD_OP" in row["zero_fsdp"] else 3},
+               "cluster": {"gpus_per_node": int(row["gpus_per_node"]), **network}}
+    return {"source": FOUNDRY, "request": request, "step_ms": 1e3 * float(row["step_time_s"])}
+
+
+def of_run(row: dict) -> dict | None:
+    if row.get("weak") or row.get("quantity") == "e2e_ms" or "truth_ms" not in row:
+        return None
+    return {"source": row["source"], "request": row["request"], "step_ms": row["truth_ms"]}
+
+
+def runs(data: pathlib.Path) -> list[dict]:
+    """All rows of the folder, those that are not asked left out."""
+    accuracy, rows = of_accuracy(), []
+    for path, make in (("neusight/labels.csv", lambda row: of_label(row, accuracy)), ("published/training.csv", of_foundry)):
+        if (data / path).exists():
+            with open(data / path, encoding="utf-8", newline="") as file:
+                rows += map(make, csv.DictReader(file))
+    path = data / "published/runs.jsonl"
+    if path.exists():
+        rows += (of_run(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
+    return [row for row in rows if row]
