@@ -12,6 +12,9 @@
  *
  * Units that are capped hide part of a slower kernel, as they do of products.
  *
+ * Kernels that take a part of the exponentials from polynomials (FlashAttention-4, cuDNN of its year) gain less from
+ * special-function units with a higher rate than the open kernel, which waits for them; less so with wide heads.
+ *
  * On matrix units for which no kernel was measured, the open kernel is what the physics would allow, and PyTorch's own
  * choice is a library like the others: on AMD's it is compiled ahead of time from Triton (AOTriton). Transformer
  * Engine takes others there, whatever is asked for (a stack's engine_attention).
@@ -20,7 +23,8 @@
  * memory-efficient kernels alone, xformers' (PyTorch's sdp_utils.cpp: flash from sm_80, memory-efficient from sm_50):
  * what PyTorch picks there, and what a name that does not run there is forecast as.
  *
- * Leaves out: versions of one library; which head widths each supports. */
+ * Leaves out: versions of one library (cuDNN before 9.14 or so on Blackwell: a fifth slower); which head widths each
+ * supports. */
 #include "kernel/attention_library.h"
 
 #include <math.h>
@@ -108,7 +112,9 @@ static double share_of(const ft_device *device, const ft_op *op)
     const struct ft__k_attention_libraries *k = row_of(device, op->u.attention.library);
     if (!k) return 1;
     double wider = fmin(fmax(log2((double)op->u.attention.head_dim / 64), -1), 2);
-    double forward = k->forward + k->forward_wider * wider, back = k->back + k->back_wider * wider;
+    double spared = pow(ft__exp_per_clk(device) / k->exps, -k->spared * exp2(1 - wider));
+    double forward = (k->forward + k->forward_wider * wider) * spared,
+           back = (k->back + k->back_wider * wider) * spared;
     double cap = ft__matrix_cap(device, op->dtype);
     forward = of_capped(fmax(forward, k->least), cap), back = of_capped(fmax(back, k->least), cap);
     if (op->pass != FT_PASS_FWD_BWD) return op->pass == FT_PASS_FWD ? forward : back;
