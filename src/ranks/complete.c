@@ -37,19 +37,21 @@ static void lengthen(ft_step *s, double ms)
     s->hfu /= longer;
 }
 
-static void add_frozen(const ft_workload *w, ft_step *s)
+/* What it takes, and of that what its kernels do, as phases have it: they add up to busy_ms. */
+static double add_frozen(const ft_workload *w, ft_step *s)
 {
     const double ms = ft__frozen_passes(w) * forward_of(s), busy = fmin(s->busy_ms / s->step_ms, 1);
     s->frozen_passes = ft__frozen_passes(w);
-    s->reference_ms = ms;
+    s->reference_ms = ms * busy;
     lengthen(s, ms);
-    s->busy_ms += ms * busy;
+    s->busy_ms += s->reference_ms;
+    return ms;
 }
 
 /* The step once more, its exchanges, its waits and what the host does for it. */
-static void add_critic(ft_step *s, double busy_ms)
+static void add_critic(ft_step *s, double frozen_ms, double busy_ms)
 {
-    lengthen(s, s->step_ms - s->reference_ms);
+    lengthen(s, s->step_ms - frozen_ms);
     s->critic_ms = busy_ms;
     s->busy_ms += busy_ms;
     s->idle_ms *= 2;
@@ -67,7 +69,7 @@ void ft__step_complete(const ft_workload *w, const ft_device *device, ft_step *s
 {
     if (w->task != FT_TRAIN || !(step->step_ms > 0)) return;
     const double busy_ms = step->busy_ms;
-    add_frozen(w, step);
+    const double frozen_ms = add_frozen(w, step);
     ft__offload_apply(w, device, step);
-    if (ft__has_critic(w)) add_critic(step, busy_ms);
+    if (ft__has_critic(w)) add_critic(step, frozen_ms, busy_ms);
 }
