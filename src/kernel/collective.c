@@ -18,7 +18,10 @@
  * hides. Numbers of one byte are summed more slowly, and old versions of NCCL start later.
  * Fixed times of a GPU of two dies are longer. Which line applies: protocol.c.
  *
- * Engines' own one-shot all-reduces (TensorRT-LLM, vLLM, SGLang) are variants apart: every rank reads all others.
+ * Engines' own one-shot all-reduces (TensorRT-LLM, vLLM, SGLang) are variants apart: every rank reads all others. Where
+ * no switch joins them each peer stands behind a wire of its own, and nothing that was learned through switches holds:
+ *     once       d + S / (e W)
+ *     in two     d + (n - 1) d2 + 2 S / n (1 / (e W) + (n - 1) / R)  W: a wire; R: what the few blocks read in all
  *
  * Leaves out: what else made nccl-tests' runs differ on one GPU (two of six on B200, by up to a half in the middle
  * sizes and not by version), NCCL's environment variables, and what else uses the links. */
@@ -213,6 +216,19 @@ static parts by_chunks(const ft_op *op, ft_protocol protocol, const double *th, 
     return p;
 }
 
+/* An engine's own sum among GPUs that no switch joins; 0: it leaves that to the library. */
+static double mesh_ms(const ft_op *op, double clocks)
+{
+    double n = (double)op->u.collective.ranks, bytes = op->u.collective.bytes;
+    if (op->u.collective.switched || op->u.collective.pcie || bytes > FT_K_COLLECTIVE_MESH_MOST) return 0;
+    double wire = FT_K_COLLECTIVE_MESH_WIRE * op->u.collective.link_gbps * 1e6 / (n - 1); /* bytes per ms */
+    bool once = n <= 2 || bytes < (n <= 4 ? FT_K_COLLECTIVE_MESH_ONCE_OF_FOUR : FT_K_COLLECTIVE_MESH_ONCE_OF_EIGHT);
+    if (once) return FT_K_COLLECTIVE_MESH_START_US * 1e-3 * clocks + bytes / wire;
+    double each = 2 * bytes / n;
+    return (FT_K_COLLECTIVE_MESH_START_US + (n - 1) * FT_K_COLLECTIVE_MESH_SECOND_US) * 1e-3 * clocks +
+           each * (1 / wire + (n - 1) / (FT_K_COLLECTIVE_MESH_READ_GBPS * 1e6));
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double n = (double)op->u.collective.ranks, u = op->u.collective.link_gbps * 1e6, lg_n = log2(n);
@@ -232,8 +248,11 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     out->compute_ms = p.steps;
     out->memory_ms = p.moved;
     out->body_ms = sqrt(p.steps * p.steps + p.moved * p.moved + 2 * p.add * p.steps * p.moved) + p.fill;
-    /* An engine's kernel reads its peers; without a switch each of them stands behind a link of its own. */
-    if (engine && !op->u.collective.switched && !op->u.collective.pcie) out->body_ms *= FT_K_COLLECTIVE_MESH_READS;
+    double mesh = engine ? mesh_ms(op, clocks) : 0;
+    if (mesh > 0) {
+        out->body_ms = fmax(mesh - th[LAUNCH] * 1e-3 * clocks, 0);
+        out->spread = FT_K_COLLECTIVE_MESH_SPREAD;
+    }
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = out->waves = 0;
     out->note = ft__protocol_notes[protocol];

@@ -136,16 +136,17 @@ static double library_share(const ft_device *device, ft_dtype dtype)
 }
 
 /* Kernels on AMD's units load through registers, with nothing in flight behind a lone tile: what its start and end,
- * and a split of K, take beside NVIDIA's, and the rate it has by itself. */
+ * and a split of K, take beside NVIDIA's, the rate it has by itself, and how much of the shorter of loads and products
+ * does not hide behind the longer. */
 typedef struct habits {
-    double start, split, lone;
+    double start, split, lone, turns;
 } habits;
 
 static habits habits_of(const ft_device *device, const ft_op *op)
 {
     bool vector = op->u.gemm.m == 1 || op->u.gemm.n == 1; /* which streams as ever */
-    if (device->matrix_issue != FT_ISSUE_MFMA || vector) return (habits){1, 1, 1};
-    return (habits){FT_K_GEMM_MFMA_START, FT_K_GEMM_MFMA_SPLIT, FT_K_GEMM_MFMA_LONE};
+    if (device->matrix_issue != FT_ISSUE_MFMA || vector) return (habits){1, 1, 1, 0};
+    return (habits){FT_K_GEMM_MFMA_START, FT_K_GEMM_MFMA_SPLIT, FT_K_GEMM_MFMA_LONE, FT_K_GEMM_MFMA_TURNS};
 }
 
 /* A product on its way to a time. */
@@ -301,6 +302,9 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     ft__gemm_outcome(device, op, &s,
                      (ft_gemm_power){th[ENERGY], ft__capped_efficiency(p.ec, p.cap) * p.peak * 1e-9, th[POWER_US]},
                      th[BIAS], want, &pick, out);
+    double products_ms = 2 * p.b * p.m * p.n * p.k / (rate_of(&p) * device->sms);
+    double turns_ms = habits_of(device, op).turns * fmin(products_ms, out->memory_ms);
+    out->body_ms += fmax(0, turns_ms - (out->compute_ms - pick.compute_ms)); /* a board held by power rests meanwhile */
     if (p.unaligned) /* and the first load and the last store, with nothing to hide in */
         out->body_ms = ft__gemm_few_rows_ms(device, op, p.align, p.memory_ms,
                                             out->body_ms + th[UNALIGNED_US] * p.clocks);

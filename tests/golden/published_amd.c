@@ -10,15 +10,20 @@
 static const golden_bound sources[] = {
     {"MLPerf Training v5.1, AMD", 0.05, 0.1, 6},
     {"AMD, Primus", 0.14, 0.28, 6},
-    {"vLLM on MI300X, AMD", 0.1, 0.32, 32},
-    {"Oracle, vLLM on MI300X", 0.21, 0.4, 9},
+    {"vLLM on MI300X, AMD", 0.08, 0.28, 32},
+    {"Oracle, vLLM on MI300X", 0.19, 0.4, 9},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
+
+/* Taken later; llama.cpp's weights have 4.85 bits where 4 are asked for. */
+static const golden_bound later[] = {{"torchtitan on MI355X, AMD", 0.1, 0.18, 3},
+                                     {"llama.cpp on RX 7900 XTX", 0.21, 0.22, 2}};
 
 static void published_runs_are_met(void **state)
 {
     (void)state;
     golden_runs("published/amd.jsonl", sources, SOURCES, NULL);
+    golden_runs("published/amd_later.jsonl", later, 2, NULL);
 }
 
 /* Issues of ROCm's Transformer Engine, October 2024: fp8 by its first port, on Hopper, and the same models compiled in
@@ -52,21 +57,26 @@ static double attends_tflops(const char *kernels, const char *pass, int tokens, 
     return flops * (strcmp(pass, "fwd") ? 2.5 : 1) / ms * 1e-9;
 }
 
-/* vllm-project/vllm, pull request 39080: an engine's own sum over eight GPUs that no switch joins. */
-static void a_mesh_is_read_slowly(void **state)
+/* vllm-project/vllm, pull requests 39080 and 19744, ROCm/aiter, pull request 801: vLLM's own sum over eight, four and
+ * two GPUs that no switch joins. The last was not chosen on: it had been forecast at twice its time. */
+static void a_mesh_is_read_wire_by_wire(void **state)
 {
     (void)state;
     static const struct {
-        int kib;
-        double us;
-    } sums[] = {{24, 6.3}, {96, 7.6}, {384, 13.1}, {1536, 24.2}};
+        const char *gpu;
+        int ranks, kib;
+        double us, within;
+    } sums[] = {{"mi355x", 8, 24, 6.3, 0.07},   {"mi355x", 8, 192, 10.0, 0.07},  {"mi355x", 8, 384, 13.1, 0.07},
+                {"mi355x", 8, 1536, 24.2, 0.1}, {"mi300x", 4, 32, 7.58, 0.07},   {"mi300x", 4, 256, 14.39, 0.15},
+                {"mi300x", 4, 1024, 22.9, 0.1}, {"mi300x", 4, 8192, 118.3, 0.1}, {"mi300x", 2, 64, 7.66, 0.15},
+                {"mi300x", 2, 1024, 28.2, 0.1}, {"mi300x", 2, 8192, 181.4, 0.05}};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
         golden_near("sum",
                     1e3 * golden_value("ms",
-                                       "{\"task\":\"collective\",\"op\":\"all_reduce\",\"gpu\":\"mi355x\","
-                                       "\"ranks\":8,\"bytes\":%d,\"engine\":\"vllm\"}",
-                                       1024 * sums[i].kib),
-                    sums[i].us, 0.17);
+                                       "{\"task\":\"collective\",\"op\":\"all_reduce\",\"gpu\":\"%s\","
+                                       "\"ranks\":%d,\"bytes\":%d,\"engine\":\"vllm\"}",
+                                       sums[i].gpu, sums[i].ranks, 1024 * sums[i].kib),
+                    sums[i].us, sums[i].within);
 }
 
 /* HazyResearch/HipKittens, analysis/attn: short sequences lose more than on NVIDIA's units. */
@@ -103,12 +113,22 @@ static void products_of_few_tiles(void **state)
     golden_holds(few * 256 > 2 * many, "a 256th of the tiles takes %.0f of %.0f us", few, many);
 }
 
+/* ROCm/hipBLASLt, the table of fp8 products of gfx942: loads and products take turns, so that 128 rows take longer than
+ * the weights that they stream. Taken for hidden, these were 30 to 40 % too fast. */
+static void loads_take_turns_with_products(void **state)
+{
+    (void)state;
+    golden_near("64 rows", us_of("mi300x", "fp8", 64, 34048, 8192), 116.7, 0.22);
+    golden_near("128 rows", us_of("mi300x", "fp8", 128, 32768, 8192), 142.2, 0.1);
+    golden_near("256 rows", us_of("mi300x", "fp8", 256, 29184, 4096), 103.8, 0.1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_runs_are_met), cmocka_unit_test(the_first_port_is_met),
-        cmocka_unit_test(a_mesh_is_read_slowly),  cmocka_unit_test(short_sequences_start_slowly),
-        cmocka_unit_test(products_of_few_tiles),
+        cmocka_unit_test(published_runs_are_met),      cmocka_unit_test(the_first_port_is_met),
+        cmocka_unit_test(a_mesh_is_read_wire_by_wire), cmocka_unit_test(short_sequences_start_slowly),
+        cmocka_unit_test(products_of_few_tiles),       cmocka_unit_test(loads_take_turns_with_products),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
