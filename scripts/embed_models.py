@@ -3,7 +3,8 @@
 
 One entry per file, sorted by name, and every name, alias and hub id, folded and sorted, for a binary search. The
 same files give the same bytes. The output is left alone when it would not change, which lets the build skip what
-depends on it. A name that two models claim, or a file without what it needs, stops the build.
+depends on it. A name that two models claim, or a file without what it needs, stops the build. A model that has no
+config of ours names a file of data/graphs, its operators as an export of the library's own code lists them.
 """
 import json
 import pathlib
@@ -25,6 +26,8 @@ def entry_of(path: pathlib.Path) -> dict:
         entry = json.loads(path.read_text())
         if entry["name"] != path.stem:
             raise ValueError(f'its name is "{entry["name"]}", the file\'s is "{path.stem}"')
+        if "graph" in entry:
+            entry["config"] = {"model_type": "graph", **json.loads((path.parent.parent / "graphs" / entry["graph"]).read_text())}
         if not entry["config"]["model_type"] or not entry["source"]:
             raise ValueError("a model_type and a source are needed")
     except (ValueError, KeyError, TypeError) as error:
@@ -42,7 +45,8 @@ def fields(entry: dict) -> str:
         f'{published["parameters"]:.1f}',
         f'{published["digits"]:.1f}',
         literal(entry["source"]),
-        literal(json.dumps(config, separators=(",", ":"))),
+        literal(json.dumps({key: value for key, value in config.items() if "graph" not in entry or key != "model_type"},
+                           separators=(",", ":"))),
     ])
 
 

@@ -1,7 +1,8 @@
 """Forward passes, and forward with backward where a case says so, of encoders and denoisers: encoders.py CASES OUT [SECONDS]
 
-CASES: a JSON line each with `class` (of transformers or diffusers), `config`, `inputs` (name -> shape, or {"tokens": [batch, length]}),
-and the request that was forecast. The rows of data/measurements/h200/encoders.jsonl: bf16, sdpa, eager, random weights. `busy_ms`
+CASES: a JSON line each with `class` (of transformers or diffusers), `config`, `inputs` (name -> shape, {"tokens": [batch, length], "below": words},
+{"ones": shape} for a mask, {"pair": shape} for two tables, {"steps": shape} for whole numbers, or a number), and the request that was
+forecast. A training pass without tokens has the mean square of the first result for its loss. The rows of data/measurements/h200/encoders.jsonl: bf16, sdpa, eager, random weights. `busy_ms`
 is the sum of the kernels' and copies' times of one pass under the profiler (the median of three), bytes are the allocator's peak.
 """
 from __future__ import annotations
@@ -35,8 +36,16 @@ def build(case: Case) -> typing.Any:
 def given(case: Case) -> dict[str, torch.Tensor]:
     out: dict[str, typing.Any] = {}
     for name, shape in case["inputs"].items():
-        if isinstance(shape, dict) and "tokens" in shape:
-            out[name] = torch.randint(10, 1000, tuple(shape["tokens"]), device="cuda")
+        if isinstance(shape, int):
+            out[name] = shape
+        elif isinstance(shape, dict) and "ones" in shape:
+            out[name] = torch.ones(tuple(shape["ones"]), device="cuda", dtype=torch.bool)
+        elif isinstance(shape, dict) and "pair" in shape:
+            out[name] = tuple(torch.rand(tuple(shape["pair"]), device="cuda") for _ in range(2))
+        elif isinstance(shape, dict) and "steps" in shape:
+            out[name] = torch.randint(1, 999, tuple(shape["steps"]), device="cuda")
+        elif isinstance(shape, dict) and "tokens" in shape:
+            out[name] = torch.randint(4, shape.get("below", 1000), tuple(shape["tokens"]), device="cuda")
         elif isinstance(shape, dict):
             out[name] = {key: torch.randn(tuple(each), device="cuda", dtype=torch.bfloat16) for key, each in shape.items()}
         else:
@@ -56,7 +65,11 @@ def measure(case: Case) -> typing.Iterator[Case]:
             model(**inputs)
 
     def train() -> None:
-        model(**inputs, labels=inputs["input_ids"]).loss.backward()
+        if "input_ids" in inputs:
+            model(**inputs, labels=inputs["input_ids"]).loss.backward()
+        else:
+            made = model(**inputs)[0]
+            torch.nn.functional.mse_loss(made, torch.zeros_like(made)).backward()
         model.zero_grad(set_to_none=True)
 
     for task in case["tasks"]:

@@ -175,6 +175,13 @@ static ft_status read_entry(const ft_model_entry *entry, const char *quantizatio
     json_t *config, *stored = NULL;
     ft_status status = FT_OK;
     FT_TRY(ft__json_parse(entry->config, strlen(entry->config), entry->name, &config, err));
+    if (quantization && json_object_get(config, "foretell_graph")) {
+        json_decref(config);
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
+                           "%s is known as a graph of its operators, with weights in 16 bits: leave out what the name "
+                           "says of their format",
+                           entry->name);
+    }
     if (quantization) status = ft__json_parse(quantization, strlen(quantization), entry->name, &stored, err);
     if (stored && !json_object_size(stored)) { /* {}: a copy of it in 16 bits */
         json_object_del(config, "quantization_config");

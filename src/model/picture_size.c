@@ -4,7 +4,10 @@
  * transformers' `interpolate_pos_encoding` have them. Denoisers work on latents, each of which stands for a square of
  * pixels (`latent_pixels` of an architecture: what the VAE shrinks, and what is packed after it).
  *
- * Leaves out: pictures that are not square, but for a video's frames. */
+ * Graphs of the catalogue (data/graphs) that were exported over tokens take pictures and videos of any shape: their
+ * length is the number of tokens (`tokens_of`).
+ *
+ * Leaves out: pictures that are not square, but for a video's frames and for those graphs. */
 #include "model/picture_size.h"
 
 #include <inttypes.h>
@@ -46,6 +49,7 @@ static bool is_latent(const ft_arch *a) { return a->latent_pixels > 0; }
 
 bool ft__takes_pictures(const ft_arch *a)
 {
+    if (a->tokens_of.pixels > 0) return true;
     if (a->design == FT_VIDEO || a->design == FT_JOINT || a->design == FT_DIFFUSION || a->design == FT_UNET)
         return is_latent(a);
     return a->image > 0 &&
@@ -55,22 +59,59 @@ bool ft__takes_pictures(const ft_arch *a)
 static ft_status refuse(ft_picture_size s, const ft_arch *a, const char *why, int64_t figure, ft_error *err)
 {
     return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0, "\"image_size\" %" PRId64 "x%" PRId64 ": %s %s %" PRId64,
-                       s.height, s.width, a->model_type, why, figure);
+                       s.height, s.width, a->tokens_of.pixels > 0 ? "the model" : a->model_type, why, figure);
+}
+
+bool ft__takes_frames(const ft_arch *a)
+{
+    return a->tokens_of.pixels > 0 ? a->tokens_of.span > 0 : a->design == FT_VIDEO && a->latent_span > 0;
+}
+
+/* Latents of so many frames: one for the first, one for each `span` behind it. 0 after an error. */
+static int64_t latents_of(int64_t frames, int64_t span, ft_error *err)
+{
+    if ((frames - 1) % span == 0) return (frames - 1) / span + 1;
+    const int64_t below = (frames - 1) / span * span + 1;
+    ft__fail_at(err, FT_E_RANGE, "frames", 0, 0,
+                "\"frames\" %" PRId64 ": the model's autoencoder takes one frame and multiples of %" PRId64
+                " behind it, such as %" PRId64 " or %" PRId64,
+                frames, span, below, below + span);
+    return 0;
 }
 
 static ft_status resize_video(ft_arch *a, ft_picture_size s, ft_error *err)
 {
     const int64_t patch = a->latent_pixels * a->patch;
     if (s.height % patch || s.width % patch) return refuse(s, a, "takes multiples of", patch, err);
+    if (s.frames > 0 && a->latent_span > 0) {
+        a->latent_frames = latents_of(s.frames, a->latent_span, err);
+        if (a->latent_frames < 1) return FT_E_RANGE;
+    }
+    if (s.height < 1) return FT_OK;
     a->latent_height = a->image = s.height / a->latent_pixels;
     a->latent_width = s.width / a->latent_pixels;
     return FT_OK;
 }
 
+ft_status ft__token_size_settle(ft_arch *a, ft_picture_size s, ft_error *err)
+{
+    const ft_token_size *t = &a->tokens_of;
+    if (s.height < 1) s = (ft_picture_size){t->height, t->width, s.frames};
+    if (s.frames < 1 || t->span < 1) s.frames = t->frames > 0 ? t->frames : 1;
+    if (s.height % t->pixels || s.width % t->pixels) return refuse(s, a, "takes multiples of", t->pixels, err);
+    const int64_t latents = t->span > 0 ? latents_of(s.frames, t->span, err) : 1;
+    if (latents < 1) return FT_E_RANGE;
+    const int64_t tokens = latents * (s.height / t->pixels) * (s.width / t->pixels), row = t->row > 1 ? t->row : 1;
+    a->usual_seq = (tokens + row - 1) / row;
+    return FT_OK;
+}
+
 ft_status ft__picture_resize(ft_arch *a, ft_picture_size s, ft_error *err)
 {
-    if (s.height < 1 || !ft__takes_pictures(a)) return FT_OK;
+    if ((s.height < 1 && s.frames < 1) || !ft__takes_pictures(a)) return FT_OK;
+    if (a->tokens_of.pixels > 0) return ft__token_size_settle(a, s, err);
     if (a->design == FT_VIDEO) return resize_video(a, s, err);
+    if (s.height < 1) return FT_OK;
     if (s.height != s.width) return refuse(s, a, "is forecast for square pictures, such as", s.height, err);
     const int64_t halves = a->design == FT_UNET ? (int64_t)1 << (a->stages - 1) : a->patch > 0 ? a->patch : 1;
     const int64_t least = halves * (is_latent(a) ? a->latent_pixels : 1);

@@ -3,9 +3,9 @@
 #define FT_MODEL_PICTURE_SIZE_H
 #include "model/arch.h"
 
-/* Height and width in pixels; 0: none is asked for. */
+/* Height and width in pixels, and a video's frames; 0: none is asked for. */
 typedef struct ft_picture_size {
-    int64_t height, width;
+    int64_t height, width, frames;
 } ft_picture_size;
 
 /* Tokens that a picture of this size becomes, of a model with a tower: its patches, merged. */
@@ -14,6 +14,9 @@ int64_t ft__picture_patches(const ft_arch *arch, int64_t height, int64_t width);
 
 /* Whether its inputs are pictures or videos, of a size that can be chosen. */
 bool ft__takes_pictures(const ft_arch *arch);
+bool ft__takes_frames(const ft_arch *arch); /* of a video, whose number can be chosen */
+/* The tokens of what a graph of the catalogue means where nothing is asked for; where that is none, FT_E_RANGE. */
+ft_status ft__token_size_settle(ft_arch *arch, ft_picture_size size, ft_error *err);
 /* Gives it that size; nothing where none is asked for, or where it has no such inputs. */
 ft_status ft__picture_resize(ft_arch *arch, ft_picture_size size, ft_error *err);
 #endif

@@ -261,9 +261,15 @@ static const char *pictures(const ft_effect_case *c)
 static const char *picture_size(const ft_effect_case *c)
 {
     if (ft__takes_pictures(c->a)) return NULL;
+    if (c->a->design == FT_CUSTOM) return "the model's graph has inputs of one size";
     if (pictures(c)) return pictures(c);
     if (c->w->images < 1) return "\"images\" is 0";
     return c->a->tower_size > 0 ? "the model's pictures have one size" : NULL;
+}
+
+static const char *frames(const ft_effect_case *c)
+{
+    return ft__takes_frames(c->a) ? NULL : "the model makes no video of a length that can be chosen";
 }
 
 static const char *beside(const ft_effect_case *c)
@@ -336,6 +342,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_IMAGE_LAYOUT] = images,
     [FT_KEY_ID_IMAGES] = pictures,
     [FT_KEY_ID_IMAGE_SIZE] = picture_size,
+    [FT_KEY_ID_FRAMES] = frames,
     [FT_KEY_ID_SOURCE] = beside,
     [FT_KEY_ID_MTP] = predicting,
     [FT_KEY_ID_READ_AS] = read_as,

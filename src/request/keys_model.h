@@ -128,6 +128,10 @@
       "height and width of those pictures in pixels, `\"768x1024\"`; `1024x1024` when left out. Towers of one size "   \
       "have their own. Of a model of pictures and of a denoiser: what it takes, square but for a video's frames; its " \
       "config's when left out")                                                                                        \
+    FLAG(FRAMES, "frames", WHOLE, 0, 100000, NO_WORDS, DEPENDS, "frames", 0, "N", STEPS | INFER | LARGEST,             \
+      "frames of a video, of models that make one [the model's own]",                                                  \
+      "frames of a video, of a denoiser of videos: its autoencoder makes one latent frame of the first and one of "    \
+      "each 4 to 8 behind it; what its authors make by default when left out. `image_size` says how large they are")   \
     FLAG(SOURCE, "source_tokens", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "source-tokens", 0, "N",                      \
       STEPS | INFER | LARGEST,                                                                                         \
       "tokens of what is read beside each sequence: a protein's residues",                                             \

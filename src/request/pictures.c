@@ -21,13 +21,15 @@ static bool read_size(const char *text, ft_picture_size *out)
         if (end == rest) return false;
     }
     if (*end || first < 1 || second < 1 || first > LARGEST_EDGE || second > LARGEST_EDGE) return false;
-    *out = (ft_picture_size){first, second};
+    out->height = first;
+    out->width = second;
     return true;
 }
 
 ft_status ft__picture_size_read(const ft_said *said, ft_picture_size *out, ft_error *err)
 {
     const char *size = said->at[FT_KEY_ID_IMAGE_SIZE].text;
+    out->frames = ft__whole_of(said, FT_KEY_ID_FRAMES);
     if (!size || read_size(size, out)) return FT_OK;
     return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
                        "\"%.*s\" is not a height and width in pixels from 1 to %d, like \"768x1024\"",

@@ -34,7 +34,7 @@ static ft_status find_model(void *source, const json_t *model, const char *read_
     json_t *key = (json_t *)(uintptr_t)model; /* Jansson counts references inside the value */
     for (int i = 0; i < FT_REMEMBERED_MODELS; i++)
         if (s->model[i] && !strcmp(s->read_as[i], as) && s->size[i].height == size.height &&
-            s->size[i].width == size.width && json_equal(s->model[i], key)) {
+            s->size[i].width == size.width && s->size[i].frames == size.frames && json_equal(s->model[i], key)) {
             *out = s->arch[i];
             return FT_OK;
         }

@@ -187,6 +187,7 @@ static void every_entry_reads_and_is_sourced(void **state)
         assert_ptr_equal(e, ft__model_find(e->name));
         if (e->hub) assert_ptr_equal(e, ft__model_find(e->hub));
         if (i) assert_true(strcmp(ft__model_at(i - 1)->name, e->name) < 0);
+        ft__arch_release(&arch);
     }
 }
 

@@ -96,6 +96,23 @@ static void other_sizes_cannot_be_had(void **state)
     assert_string_equal(err.message, "the file fixes its sizes: batch 9 and seq 128 cannot be had of it");
 }
 
+#define VIDEO(tokens) HEAD("'tokens':" tokens ",", "'x':{'shape':['batch','seq',64]}") RELU TAIL
+
+/* 21 latent frames of 16 by 22 tokens; a picture in rows of 32. */
+static void lengths_of_pictures_and_videos(void **state)
+{
+    (void)state;
+    ft_arch a = arch_of(VIDEO("{'pixels':32,'span':8,'height':512,'width':704,'frames':161}"), FT_OK);
+    assert_int_equal(a.usual_seq, 21 * 16 * 22);
+    a = arch_of(VIDEO("{'pixels':32,'row':32,'height':1024,'width':1024}"), FT_OK);
+    assert_int_equal(a.usual_seq, 32);
+    arch_of(VIDEO("{'pixels':32,'height':500,'width':704}"), FT_E_RANGE);
+    arch_of(VIDEO("{'pixels':32,'span':8,'height':512,'width':704,'frames':160}"), FT_E_RANGE);
+    arch_of(VIDEO("{'height':512,'width':704}"), FT_E_MISSING);
+    arch_of(VIDEO("{'pixels':32,'height':512,'width':704,'length':3}"), FT_E_KEY);
+    arch_of(VIDEO("7"), FT_E_TYPE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -103,6 +120,7 @@ int main(void)
         cmocka_unit_test(words_follow_the_request),
         cmocka_unit_test(the_file_knows_its_sizes),
         cmocka_unit_test(other_sizes_cannot_be_had),
+        cmocka_unit_test(lengths_of_pictures_and_videos),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

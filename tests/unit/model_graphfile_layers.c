@@ -243,6 +243,33 @@ static void files_say_that_they_recompute(void **state)
     }
 }
 
+#define TWO_STREAMS(more)                                                                                \
+    "{'name':'layers'" more ",'in':'x','out':'x','nodes':["                                              \
+    "{'op':'linear','in':'x','features':64,'out':'a'},{'op':'linear','in':'t','features':64,'out':'c'}," \
+    "{'op':'add','in':['a','t'],'out':'d'},{'op':'add','in':['c','x'],'out':'x'},"                       \
+    "{'op':'cast','in':'d','like':'d','out':'t'}]}"
+#define STREAMS(blocks)                                                                                             \
+    "{'foretell_graph':1,'inputs':{'p':{'shape':['batch','seq',64]}},'blocks':[{'name':'embed','out':'x','nodes':[" \
+    "{'op':'linear','in':'p','features':64,'out':'x'},{'op':'linear','in':'p','features':64,'out':'t'}]}," blocks "]}"
+
+/* Layers that hand two values on: as if the file had each of them. */
+static void blocks_are_written_several_times(void **state)
+{
+    ft_error err = {0};
+    (void)state;
+    const ft_graph *g = help_read(STREAMS(TWO_STREAMS("") "," TWO_STREAMS("") "," TWO_STREAMS("")), &err);
+    if (!g) fail_msg("%s", err.message);
+    double parameters = g->parameters, flops = ft__graph_flops(g, FT_FORWARD);
+    int32_t nodes = g->node_count;
+    g = help_read(STREAMS(TWO_STREAMS(",'times':3")), &err);
+    if (!g) fail_msg("%s", err.message);
+    assert_true(parameters == 8 * 64 * 64 && g->parameters == parameters);
+    assert_true(flops > 0 && ft__graph_flops(g, FT_FORWARD) == flops);
+    assert_int_equal(nodes, g->node_count);
+    assert_null(help_read(STREAMS(TWO_STREAMS(",'times':0")), &err));
+    assert_non_null(strstr(err.message, "block \"layers\": \"times\" must be a whole number from 1 to 1000"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -259,6 +286,7 @@ int main(void)
         cmocka_unit_test(the_library_holds_weights_and_products),
         cmocka_unit_test(clips_stand_among_pictures),
         cmocka_unit_test(bags_are_sorted_going_back),
+        cmocka_unit_test(blocks_are_written_several_times),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);
 }

@@ -38,6 +38,7 @@ static double parameters_of(const char *name, int64_t mtp, ft_arena *arena)
         return -1;
     }
     double parameters = graph->parameters;
+    ft__arch_release(&arch);
     ft__arena_reset(arena);
     return parameters;
 }

@@ -120,6 +120,7 @@ static const struct {
     {FT_KEY_ID_IMAGE_LAYOUT, "\"nchw\""},
     {FT_KEY_ID_IMAGES, "1"},
     {FT_KEY_ID_IMAGE_SIZE, "\"512x768\""},
+    {FT_KEY_ID_FRAMES, "33"},
     {FT_KEY_ID_SOURCE, "300"},
     {FT_KEY_ID_MTP, "1"},
     {FT_KEY_ID_READ_AS, "\"llama\""},

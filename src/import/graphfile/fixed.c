@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "import/graphfile/graphfile.h"
+#include "model/picture_size.h"
 
+enum { LARGEST_EDGE = 65536 };
 static const int64_t LARGEST = (int64_t)1 << 40; /* as of any size of the file */
 
 typedef struct words {
@@ -74,6 +76,26 @@ static bool is_text(const json_t *input)
            json_array_size(json_object_get(input, "shape")) == 2;
 }
 
+/* "tokens": what the length counts, of a file that was exported over a picture's or a video's tokens. */
+static ft_status read_tokens(const json_t *file, const char *where, ft_arch *out, ft_error *err)
+{
+    static const char *const keys[] = {"pixels", "span", "row", "height", "width", "frames"};
+    const json_t *said = json_object_get(file, "tokens");
+    ft_token_size *t = &out->tokens_of;
+    if (!said) return FT_OK;
+    if (!json_is_object(said))
+        return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
+                           "\"tokens\" of a graph file must be an object: pixels, height, width and what else it has");
+    FT_TRY(ft__json_known_keys(said, keys, sizeof keys / sizeof *keys, where, err));
+    FT_TRY(ft__json_whole(said, "pixels", FT_REQUIRED, 1, LARGEST_EDGE, &t->pixels, where, err));
+    FT_TRY(ft__json_whole(said, "height", FT_REQUIRED, 1, LARGEST_EDGE, &t->height, where, err));
+    FT_TRY(ft__json_whole(said, "width", FT_REQUIRED, 1, LARGEST_EDGE, &t->width, where, err));
+    FT_TRY(ft__json_whole(said, "span", FT_OPTIONAL, 1, LARGEST_EDGE, &t->span, where, err));
+    FT_TRY(ft__json_whole(said, "row", FT_OPTIONAL, 1, LARGEST_EDGE, &t->row, where, err));
+    FT_TRY(ft__json_whole(said, "frames", FT_OPTIONAL, 1, LARGEST_EDGE, &t->frames, where, err));
+    return ft__token_size_settle(out, (ft_picture_size){0}, err);
+}
+
 ft_status ft__graphfile_sizes(const json_t *file, const char *where, ft_arch *out, ft_error *err)
 {
     const json_t *inputs = json_object_get(file, "inputs");
@@ -92,5 +114,5 @@ ft_status ft__graphfile_sizes(const json_t *file, const char *where, ft_arch *ou
     out->fixed_batch = used.batch ? 0 : batch > 0 ? batch : 1; /* 1: nothing comes in, or nothing of a shape */
     out->fixed_seq = used.seq ? 0 : seq;
     out->samples = !used.seq && !seq;
-    return FT_OK;
+    return read_tokens(file, where, out, err);
 }

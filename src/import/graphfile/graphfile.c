@@ -14,7 +14,7 @@
 #include "import/onnx/onnx.h"
 #include "import/site.h"
 
-enum { MOST_REPEATS = 1000000 };
+enum { MOST_REPEATS = 1000000, MOST_TIMES = 1000 };
 
 static const char *node_name(const ft_graph_reader *r)
 {
@@ -147,7 +147,7 @@ typedef struct block_said {
 
 static bool read_head(ft_graph_reader *r, const json_t *block, block_said *s)
 {
-    static const char *const keys[] = {"name", "repeat", "in", "out", "nodes", "modules"};
+    static const char *const keys[] = {"name", "repeat", "times", "in", "out", "nodes", "modules"};
     ft_build *b = ft__graphfile_build(r);
     if (!known_keys(r, block, keys, sizeof keys / sizeof *keys, "block", r->block)) return false;
     *s = (block_said){.in = json_string_value(json_object_get(block, "in")),
@@ -257,6 +257,18 @@ static void read_held(ft_graph_reader *r, const json_t *value)
         b->g->held_bytes = (double)bytes;
 }
 
+/* How often a block is written, one after the other: layers that hand more than one value on by names that each makes
+ * anew. 0 after an error. */
+static int64_t times_of(ft_graph_reader *r, const json_t *block)
+{
+    const json_t *said = json_object_get(block, "times");
+    const json_int_t times = said ? json_integer_value(said) : 1;
+    if (times >= 1 && times <= MOST_TIMES && (!said || json_is_integer(said))) return times;
+    ft__build_fail(ft__graphfile_build(r), FT_E_RANGE, "block \"%.*s\": \"times\" must be a whole number from 1 to %d",
+                   (int)ft__utf8_cut(r->block, 40), r->block, MOST_TIMES);
+    return 0;
+}
+
 static void make_graph(ft_maker *m)
 {
     const json_t *file = m->arch->file, *blocks = json_object_get(file, "blocks");
@@ -277,7 +289,7 @@ static void make_graph(ft_maker *m)
         const json_t *block = json_array_get(blocks, i);
         const char *name = json_string_value(json_object_get(block, "name"));
         r.block = name ? ft__graphfile_text(&r, name) : "block";
-        read_block(&r, block);
+        for (int64_t left = times_of(&r, block); left > 0 && m->b.status == FT_OK; left--) read_block(&r, block);
     }
     if (m->b.status != FT_OK && m->b.err && !m->b.err->where[0]) strcpy(m->b.err->where, "model");
 }
@@ -301,8 +313,8 @@ static ft_status read_recompute(const json_t *object, const char *where, ft_arch
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err)
 {
     int64_t version = 0;
-    static const char *const keys[] = {"foretell_graph", "name", "inputs",    "blocks",    "source",
-                                       "batch",          "seq",  "recompute", "held_bytes"};
+    static const char *const keys[] = {"foretell_graph", "name", "inputs",    "blocks",     "source",
+                                       "batch",          "seq",  "recompute", "held_bytes", "tokens"};
     FT_TRY(ft__json_known_keys(object, keys, sizeof keys / sizeof *keys, where, err));
     FT_TRY(ft__json_whole(object, "foretell_graph", FT_REQUIRED, 1, 1, &version, where, err));
     const json_t *blocks = json_object_get(object, "blocks");
