@@ -134,13 +134,6 @@ typedef struct ft_importer {
     void (*release)(void *file);
 } ft_importer;
 
-/* A picture or a video whose tokens are a graph's length: a token is a square of pixels in every latent frame, and
- * the graph counts rows of so many tokens. */
-typedef struct ft_token_size {
-    int64_t pixels, span, row; /* a token's side; frames of a latent behind the first, 0: pictures; tokens of a row */
-    int64_t height, width, frames; /* of what is meant where the request says none */
-} ft_token_size;
-
 typedef struct ft_arch {
     const char *model_type; /* as in the config: "llama" */
     ft_design design;
@@ -270,9 +263,8 @@ typedef struct ft_arch {
     int64_t single_layers, dual_layers;        /* in one stream; whose pictures attend twice */
     int64_t context_dim, pooled_dim, time_dim; /* of the text's tokens, of its summary, of the time step's sines */
     bool guided, words_end, cross_norm, linear_ends;
-    int64_t latent_frames, latent_height, latent_width;
+    int64_t latent_frames, latent_height, latent_width, latent_span; /* span: frames of a latent behind the first */
     int64_t latent_pixels;                            /* a side of what one latent stands for; 0: inputs are pixels */
-    int64_t latent_span;                              /* frames that a latent behind the first stands for; 0: none */
     int64_t middle_depth, stage_heads[FT_MAX_STAGES]; /* unet: layers of the lowest block; heads by stage */
     int64_t vision_hidden, vision_ffn, vision_layers, vision_heads, projection; /* clip's other tower */
     /* state space */
@@ -386,15 +378,14 @@ typedef struct ft_arch {
     void *file; /* FT_CUSTOM: what the importer keeps of it; owned, ft__arch_release gives it back */
     int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */
     int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
-    ft_token_size tokens_of; /* what its length counts, of a graph of the catalogue; pixels 0: the request says it */
-    bool samples;            /* it has no length: its inputs are pictures or the like */
-    bool checkpointed;       /* its layers run again in the backward pass where the request says nothing of that */
-    const char *warnings;    /* of the file, one per line; owned by it; NULL or "" for none */
-    const char *quantized;   /* the method by which the file's weights are stored ("awq"); NULL: by none */
-    double quantized_bits;   /* of a weight; 0: nothing that the program has a format for */
-    ft_formats formats;      /* by kind of module, where quantized_bits is not 0 */
-    bool kv_fp8;             /* the checkpoint comes with scales for a cache in fp8 */
-    bool nearest;            /* read as a relative of an architecture that is not known */
+    int64_t token_pixels, token_span, token_row, usual_height, usual_width, usual_frames; /* picture_size.c */
+    bool samples;          /* it has no length: its inputs are pictures or the like */
+    bool checkpointed;     /* its layers run again in the backward pass where the request says nothing of that */
+    const char *warnings;  /* of the file, one per line; owned by it; NULL or "" for none */
+    const char *quantized; /* the method by which the file's weights are stored ("awq"); NULL: by none */
+    double quantized_bits; /* of a weight; 0: nothing that the program has a format for */
+    ft_formats formats;    /* by kind of module, where quantized_bits is not 0 */
+    bool kv_fp8, nearest;  /* comes with scales for a cache in fp8; read as a relative of what is not known */
 } ft_arch;
 
 void ft__arch_release(ft_arch *arch);

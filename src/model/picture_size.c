@@ -5,7 +5,9 @@
  * pixels (`latent_pixels` of an architecture: what the VAE shrinks, and what is packed after it).
  *
  * Graphs of the catalogue (data/graphs) that were exported over tokens take pictures and videos of any shape: their
- * length is the number of tokens (`tokens_of`).
+ * length is the number of tokens. A token is a square of `token_pixels` in every latent frame, of which there is one for
+ * the first frame and one for each `token_span` behind it; the graph counts rows of `token_row` tokens. What is meant where
+ * a request says nothing are `usual_height`, `usual_width` and `usual_frames`.
  *
  * Leaves out: pictures that are not square, but for a video's frames and for those graphs. */
 #include "model/picture_size.h"
@@ -49,7 +51,7 @@ static bool is_latent(const ft_arch *a) { return a->latent_pixels > 0; }
 
 bool ft__takes_pictures(const ft_arch *a)
 {
-    if (a->tokens_of.pixels > 0) return true;
+    if (a->token_pixels > 0) return true;
     if (a->design == FT_VIDEO || a->design == FT_JOINT || a->design == FT_DIFFUSION || a->design == FT_UNET)
         return is_latent(a);
     return a->image > 0 &&
@@ -59,12 +61,12 @@ bool ft__takes_pictures(const ft_arch *a)
 static ft_status refuse(ft_picture_size s, const ft_arch *a, const char *why, int64_t figure, ft_error *err)
 {
     return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0, "\"image_size\" %" PRId64 "x%" PRId64 ": %s %s %" PRId64,
-                       s.height, s.width, a->tokens_of.pixels > 0 ? "the model" : a->model_type, why, figure);
+                       s.height, s.width, a->token_pixels > 0 ? "the model" : a->model_type, why, figure);
 }
 
 bool ft__takes_frames(const ft_arch *a)
 {
-    return a->tokens_of.pixels > 0 ? a->tokens_of.span > 0 : a->design == FT_VIDEO && a->latent_span > 0;
+    return a->token_pixels > 0 ? a->token_span > 0 : a->design == FT_VIDEO && a->latent_span > 0;
 }
 
 /* Latents of so many frames: one for the first, one for each `span` behind it. 0 after an error. */
@@ -95,13 +97,14 @@ static ft_status resize_video(ft_arch *a, ft_picture_size s, ft_error *err)
 
 ft_status ft__token_size_settle(ft_arch *a, ft_picture_size s, ft_error *err)
 {
-    const ft_token_size *t = &a->tokens_of;
-    if (s.height < 1) s = (ft_picture_size){t->height, t->width, s.frames};
-    if (s.frames < 1 || t->span < 1) s.frames = t->frames > 0 ? t->frames : 1;
-    if (s.height % t->pixels || s.width % t->pixels) return refuse(s, a, "takes multiples of", t->pixels, err);
-    const int64_t latents = t->span > 0 ? latents_of(s.frames, t->span, err) : 1;
+    if (s.height < 1) s = (ft_picture_size){a->usual_height, a->usual_width, s.frames};
+    if (s.frames < 1 || a->token_span < 1) s.frames = a->usual_frames > 0 ? a->usual_frames : 1;
+    if (s.height % a->token_pixels || s.width % a->token_pixels)
+        return refuse(s, a, "takes multiples of", a->token_pixels, err);
+    const int64_t latents = a->token_span > 0 ? latents_of(s.frames, a->token_span, err) : 1;
     if (latents < 1) return FT_E_RANGE;
-    const int64_t tokens = latents * (s.height / t->pixels) * (s.width / t->pixels), row = t->row > 1 ? t->row : 1;
+    const int64_t tokens = latents * (s.height / a->token_pixels) * (s.width / a->token_pixels);
+    const int64_t row = a->token_row > 1 ? a->token_row : 1;
     a->usual_seq = (tokens + row - 1) / row;
     return FT_OK;
 }
@@ -109,7 +112,7 @@ ft_status ft__token_size_settle(ft_arch *a, ft_picture_size s, ft_error *err)
 ft_status ft__picture_resize(ft_arch *a, ft_picture_size s, ft_error *err)
 {
     if ((s.height < 1 && s.frames < 1) || !ft__takes_pictures(a)) return FT_OK;
-    if (a->tokens_of.pixels > 0) return ft__token_size_settle(a, s, err);
+    if (a->token_pixels > 0) return ft__token_size_settle(a, s, err);
     if (a->design == FT_VIDEO) return resize_video(a, s, err);
     if (s.height < 1) return FT_OK;
     if (s.height != s.width) return refuse(s, a, "is forecast for square pictures, such as", s.height, err);

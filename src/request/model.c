@@ -99,7 +99,7 @@ static ft_status settle_sizes(const json_t *object, const ft_said *said, ft_mode
     if (ft__given(said, FT_KEY_ID_MICRO_BATCH)) w->batch = ft__whole_of(said, FT_KEY_ID_MICRO_BATCH);
     int64_t seq = 0, least = ft__counts_samples(a) ? 0 : 1; /* ignored for images, but for the captions of clip */
     FT_TRY(ft__json_whole(object, FT_KEY(SEQ), FT_OPTIONAL, least, FT_LARGEST_SIZE, &seq, "", err));
-    if (seq > 0 && a->tokens_of.pixels > 0 && (out->pictures_of.height > 0 || out->pictures_of.frames > 0))
+    if (seq > 0 && a->token_pixels > 0 && (out->pictures_of.height > 0 || out->pictures_of.frames > 0))
         return ft__fail_at(err, FT_E_RANGE, FT_KEY(SEQ), 0, 0,
                            "\"seq\" %" PRId64
                            " counts the tokens that \"image_size\" and \"frames\" say already: leave "

@@ -64,8 +64,11 @@ static int holes(const ft_workload *work, const char *how)
         ft_arch arch = {0};
         ft_error err = {0};
         ft_graph *g = NULL;
-        if (ft__model_open(e->name, NULL, &arch, &err) != FT_OK ||
-            ft__model_graph(&arch, work, arena, &g, &err) != FT_OK) {
+        ft_status opened = ft__model_open(e->name, NULL, &arch, &err);
+        ft_workload sized = *work; /* a graph of the catalogue may have one batch and one length */
+        if (arch.fixed_batch > 0) sized.batch = arch.fixed_batch;
+        if (arch.fixed_seq > 0) sized.seq = arch.fixed_seq;
+        if (opened != FT_OK || ft__model_graph(&arch, &sized, arena, &g, &err) != FT_OK) {
             print_message("%s, %s: %s\n", e->name, how, err.message);
             wrong++;
         } else {

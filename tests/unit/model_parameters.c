@@ -32,8 +32,9 @@ static double parameters_of(const char *name, int64_t mtp, ft_arena *arena)
                         .execution = FT_RUN_EAGER,
                         .optimizer = FT_NO_OPTIMIZER,
                         .accumulate = 1};
-    if (ft__model_open(name, NULL, &arch, &err) != FT_OK ||
-        ft__model_graph(&arch, &work, arena, &graph, &err) != FT_OK) {
+    ft_status opened = ft__model_open(name, NULL, &arch, &err);
+    if (opened == FT_OK && arch.fixed_seq > 0) work.seq = arch.fixed_seq; /* a graph of the catalogue with one length */
+    if (opened != FT_OK || ft__model_graph(&arch, &work, arena, &graph, &err) != FT_OK) {
         print_message("%s: %s\n", name, err.message);
         return -1;
     }

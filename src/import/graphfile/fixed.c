@@ -81,18 +81,17 @@ static ft_status read_tokens(const json_t *file, const char *where, ft_arch *out
 {
     static const char *const keys[] = {"pixels", "span", "row", "height", "width", "frames"};
     const json_t *said = json_object_get(file, "tokens");
-    ft_token_size *t = &out->tokens_of;
     if (!said) return FT_OK;
     if (!json_is_object(said))
         return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
                            "\"tokens\" of a graph file must be an object: pixels, height, width and what else it has");
     FT_TRY(ft__json_known_keys(said, keys, sizeof keys / sizeof *keys, where, err));
-    FT_TRY(ft__json_whole(said, "pixels", FT_REQUIRED, 1, LARGEST_EDGE, &t->pixels, where, err));
-    FT_TRY(ft__json_whole(said, "height", FT_REQUIRED, 1, LARGEST_EDGE, &t->height, where, err));
-    FT_TRY(ft__json_whole(said, "width", FT_REQUIRED, 1, LARGEST_EDGE, &t->width, where, err));
-    FT_TRY(ft__json_whole(said, "span", FT_OPTIONAL, 1, LARGEST_EDGE, &t->span, where, err));
-    FT_TRY(ft__json_whole(said, "row", FT_OPTIONAL, 1, LARGEST_EDGE, &t->row, where, err));
-    FT_TRY(ft__json_whole(said, "frames", FT_OPTIONAL, 1, LARGEST_EDGE, &t->frames, where, err));
+    FT_TRY(ft__json_whole(said, "pixels", FT_REQUIRED, 1, LARGEST_EDGE, &out->token_pixels, where, err));
+    FT_TRY(ft__json_whole(said, "height", FT_REQUIRED, 1, LARGEST_EDGE, &out->usual_height, where, err));
+    FT_TRY(ft__json_whole(said, "width", FT_REQUIRED, 1, LARGEST_EDGE, &out->usual_width, where, err));
+    FT_TRY(ft__json_whole(said, "span", FT_OPTIONAL, 1, LARGEST_EDGE, &out->token_span, where, err));
+    FT_TRY(ft__json_whole(said, "row", FT_OPTIONAL, 1, LARGEST_EDGE, &out->token_row, where, err));
+    FT_TRY(ft__json_whole(said, "frames", FT_OPTIONAL, 1, LARGEST_EDGE, &out->usual_frames, where, err));
     return ft__token_size_settle(out, (ft_picture_size){0}, err);
 }
 
