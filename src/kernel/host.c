@@ -122,6 +122,15 @@ double ft__host_node_us(const ft_issuer *by, const ft_node *n)
     return (n->phase == FT_UPDATE ? all : by_share(by, all)) + tensors_us(by, n);
 }
 
+double ft__host_graph_us(const ft_issuer *by, ft_phase phase)
+{
+    const ft_host_operator *c = &of(by)->operators[FT_DO_LINEAR];
+    if (by->us_per_op > 0) return by->us_per_op;
+    return of(by)->python.module_us + (phase == FT_BACKWARD ? c->backward_us : c->recorded_us);
+}
+
+double ft__host_replayed_us(const ft_issuer *by) { return of(by)->launches.gap_us - of(by)->launches.replay_gap_us; }
+
 double ft__host_loop_us(const ft_issuer *by) { return of(by)->python.loop_us; }
 
 double ft__host_module_us(const ft_issuer *by, double modules)

@@ -93,6 +93,11 @@ typedef struct ft_issuer {
 
 /* Host time of one launch of this node, views and checks behind it included, in us. */
 double ft__host_node_us(const ft_issuer *by, const ft_node *n);
+/* Of one CUDA graph of a module: Python calls an autograd function of the library's that copies what it is given and
+ * launches the graph, which costs about what a linear layer's operator does. */
+double ft__host_graph_us(const ft_issuer *by, ft_phase phase);
+/* What the pause behind a kernel is shorter by where it is replayed. */
+double ft__host_replayed_us(const ft_issuer *by);
 /* Calls in a row that this node's time is spread over, the host's and the GPU's. */
 double ft__host_calls(const ft_node *n);
 /* Of one small operator in a loop with no model's Python around it. */

@@ -72,6 +72,19 @@ typedef enum ft_module {
     FT_MODULE_COUNT
 } ft_module;
 
+/* What Megatron-Core replays from CUDA graphs (cuda_graph_modules): bits of ft_workload.graphed. */
+typedef enum ft_graphed {
+    FT_GRAPHED_ATTN,
+    FT_GRAPHED_MLP, /* of layers without experts */
+    FT_GRAPHED_MOE, /* all of a layer's experts: with a capacity, as rows must be as many every time */
+    FT_GRAPHED_MOE_ROUTER,
+    FT_GRAPHED_MOE_PREPROCESS, /* where tokens go */
+    FT_GRAPHED_MAMBA,
+    FT_GRAPHED_LAYER,          /* whole layers, one graph each: Megatron's empty list */
+    FT_GRAPHED_FULL_ITERATION, /* both passes of every micro-batch */
+    FT_GRAPHED_COUNT
+} ft_graphed;
+
 /* What MaxText's policies keep of a layer that runs again (remat_policy), by the names that its layers give to results:
  * bits of ft_workload.spared. */
 typedef enum ft_remat_name {
@@ -130,6 +143,7 @@ typedef struct ft_workload {
     ft_optimizer optimizer;
     ft_recompute recompute;
     unsigned again;     /* fused, selective: which modules run again, a bit each; 0: attention's scores */
+    unsigned graphed;   /* fused: which modules are replayed from CUDA graphs, a bit each */
     unsigned spared;    /* full recomputation: what is kept all the same, a bit each; 0: a layer's input alone */
     bool nchw;          /* convolutional models: pictures as NCHW, not channels-last */
     int64_t lora_rank;  /* 0: all weights are trained */
@@ -226,6 +240,14 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *work, ft_are
                             ft_error *err);
 /* Marks what the workload's modules run again (recompute_mask.c). */
 void ft__mark_recomputed(ft_graph *g, const ft_workload *work);
+/* What is captured in CUDA graphs (captured.c): the modules that the workload's are, of them what can be; what else
+ * stands in a block's layer; whether a node is among it. */
+typedef struct ft_captor {
+    bool sparse, delta; /* the layer has experts; a delta net in place of attention */
+} ft_captor;
+unsigned ft__graphed(const ft_workload *work);
+ft_captor ft__captor(const ft_graph *g, const ft_block *block);
+bool ft__captured(unsigned graphed, ft_captor in, const ft_node *n);
 /* Marks what a policy by names keeps. */
 void ft__mark_spared(ft_graph *g, const ft_workload *work);
 ft_status ft__model_complete(const ft_arch *arch, const ft_workload *work, ft_graph *g, ft_error *err);

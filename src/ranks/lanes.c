@@ -174,7 +174,7 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         }
         double calls = later(b->calls, 1), first = later(c->host + b->host / calls + l->latency, along ? 0 : waits);
         double start = later(c->gpu, first);
-        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap)), d = all / (later(b->count, 1) * calls);
+        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap - b->spared)), d = all / (later(b->count, 1) * calls);
         c->began = start;
         c->gpu = later(start + all, c->host + b->count * b->host + l->latency + d);
         if (along) c->gpu = later(c->gpu, waits + all * left);
@@ -201,7 +201,7 @@ static void hold_host(const ft_lanes *l, int32_t block, ft_clocks *c)
     if (!(l->queue > 0)) return;
     for (int32_t i = b->first; i < b->first + b->count; i++)
         if (l->costs[i].gpu > 0) {
-            running += l->costs[i].count * (l->costs[i].gpu + l->gap);
+            running += l->costs[i].count * (l->costs[i].gpu + l->gap - l->costs[i].spared);
             launches += l->costs[i].count;
         }
     if (launches > 0) c->host = fmax(c->host, c->gpu - l->queue * running / launches);

@@ -62,13 +62,14 @@ static double gradients_of(const ft_ranks *r, const ft_graph *g, int32_t block)
 static ft_status gradient_hooks(const ft_ranks *r, ft_stage *s, ft_wrapped *out, const ft_issuer *host, ft_error *err)
 {
     const ft_graph *g = s->g;
-    if (r->work->task != FT_TRAIN) return FT_OK;
+    if (r->work->task != FT_TRAIN || ft__graphed(r->work) & 1u << FT_GRAPHED_FULL_ITERATION) return FT_OK;
     double *entry = ft__arena_array(r->arena, (size_t)g->block_count + 1, sizeof *entry);
     if (!entry) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];
         const bool back = block->mirror >= 0 && block->phase == FT_BACKWARD;
-        const double ms = back ? ft__host_hooks_us(host, gradients_of(r, g, block->mirror)) * 1e-3 : 0;
+        const double ms =
+            back ? ft__host_hooks_us(host, gradients_of(r, g, block->mirror)) * 1e-3 : 0;
         entry[b] = s->step.pace->entry[b] + ms;
         s->step.host_ms += ms * (double)block->repeat;
     }

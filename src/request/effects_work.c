@@ -230,6 +230,26 @@ static const char *modules(const ft_effect_case *c)
     return c->w->execution != FT_RUN_FUSED ? "\"execution\" is not \"fused\"" : NULL;
 }
 
+/* Modules that are captured in graphs and that the model has. */
+static unsigned capturable(const ft_arch *a)
+{
+    const unsigned experts = 1u << FT_GRAPHED_MOE | 1u << FT_GRAPHED_MOE_ROUTER | 1u << FT_GRAPHED_MOE_PREPROCESS;
+    unsigned here = ~(experts | 1u << FT_GRAPHED_MLP);
+    if (a->experts > 0) here |= experts;
+    if (a->experts < 1 || a->first_dense > 0 || a->moe_every > 1) here |= 1u << FT_GRAPHED_MLP;
+    return here;
+}
+
+static const char *capturing(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    if (c->w->execution != FT_RUN_FUSED) return "\"execution\" is not \"fused\"";
+    if (!(c->w->graphed & capturable(c->a))) return "the model has none of these modules";
+    if (ft__graphed(c->w)) return NULL;
+    return c->w->recompute == FT_RECOMPUTE_FULL ? "layers that run again are not captured one by one"
+                                                : "layers whose activations leave for the host are not captured";
+}
+
 static const char *stacked(const ft_effect_case *c)
 {
     if (caching(c) || (c->w->stack && c->w->execution == FT_RUN_COMPILE)) return NULL;
@@ -328,6 +348,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_IN_BACKWARD] = updating,
     [FT_KEY_ID_EXPANDABLE] = reserving,
     [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
+    [FT_KEY_ID_GRAPHED] = capturing,
     [FT_KEY_ID_REMAT] = policies,
     [FT_KEY_ID_OFFLOAD] = offloading,
     [FT_KEY_ID_OFFLOAD_LAYERS] = layers_away,

@@ -41,6 +41,13 @@
       "with --recompute full: so many layers run again [all]",                                                         \
       "all; of `recompute` `full`: so many layers run again, the others keep everything (Megatron's "                  \
       "`recompute_num_layers` with method `block`); without `pp`")                                                     \
+    FLAG(GRAPHED, "cuda_graph_modules", NAMES, 0, 0, WORDS(graphed), DEPENDS, "cuda-graph-modules", 0, "NAME,...",     \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "of fused: what is replayed from CUDA graphs, by Megatron-Core's names: attn, moe_router, full_iteration, ...",  \
+      "left out: nothing; of `fused`, an array of what of a layer is captured in CUDA graphs, by Megatron-Core's "     \
+      "names: `attn`, `mlp`, `moe`, `moe_router`, `moe_preprocess` (with the router), `mamba`; `layer`: whole layers; "\
+      "`full_iteration`: both passes of all micro-batches. The host then launches one graph instead of its kernels "   \
+      "([what that takes](models/host.md#modules-in-cuda-graphs)); `execution` `cuda_graph` replays all of a step")    \
     FLAG(REMAT, "remat_policy", NAMES, 0, 0, WORDS(remat), DEPENDS, "remat-policy", 0, "NAME,...", TRAIN,              \
       "what a layer that runs again keeps, by MaxText's names: save_qkv_proj, minimal, or query_proj,context,...",     \
       "left out: of `recompute` `full` a layer's input alone; an array of MaxText's policies or of the names in them, "\

@@ -52,6 +52,29 @@ static ft_status settle_policy(const ft_said *said, ft_workload *w, ft_error *er
     return FT_OK;
 }
 
+/* What Megatron-Core asserts of modules that are captured together (core/transformer/transformer_config.py). */
+static ft_status settle_graphs(const ft_said *said, ft_workload *w, ft_error *err)
+{
+    const unsigned moe = 1u << FT_GRAPHED_MOE, router = 1u << FT_GRAPHED_MOE_ROUTER,
+                   preprocess = 1u << FT_GRAPHED_MOE_PREPROCESS, whole = 1u << FT_GRAPHED_FULL_ITERATION;
+    const char *wrong = NULL;
+    if (!ft__given(said, FT_KEY_ID_GRAPHED)) return FT_OK;
+    const unsigned asked = (unsigned)ft__whole_of(said, FT_KEY_ID_GRAPHED);
+    if (w->task == FT_TRAIN && ft__stack(w)->selective != FT_SELECTIVE_CORE_ATTENTION)
+        wrong = "\"cuda_graph_modules\" are Megatron-Core's: \"execution\" must be \"fused\"; \"cuda_graph\" replays "
+                "all of "
+                "a step";
+    else if (asked & whole && asked != whole)
+        wrong = "\"full_iteration\" captures all: no other module of \"cuda_graph_modules\" can stand beside it";
+    else if (asked & moe && asked & (router | preprocess))
+        wrong = "\"moe\" has the router in it: it and \"moe_router\" cannot both be captured";
+    else if (asked & preprocess && !(asked & router))
+        wrong = "\"moe_preprocess\" is captured with the router alone: name \"moe_router\" too";
+    if (wrong) return ft__fail_at(err, FT_E_RANGE, "cuda_graph_modules", 0, 0, "%s", wrong);
+    w->graphed = asked;
+    return FT_OK;
+}
+
 static ft_status settle_offload(const ft_said *said, const ft_parallel *p, ft_workload *w, ft_error *err)
 {
     const unsigned weights = 1u << FT_OFFLOAD_PARAMETERS;
@@ -120,6 +143,7 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     w->expandable_segments = ft__switch_of(said, FT_KEY_ID_EXPANDABLE);
     w->recompute_layers = ft__whole_of(said, FT_KEY_ID_RECOMPUTE_LAYERS);
     FT_TRY(settle_policy(said, w, err));
+    FT_TRY(settle_graphs(said, w, err));
     FT_TRY(settle_offload(said, &out->parallel, w, err));
     w->trainer = (ft_trainer)ft__word_of(said, FT_KEY_ID_TRAINER);
     if (w->task == FT_TRAIN) FT_TRY(settle_trainer(said, out, err));

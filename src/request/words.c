@@ -51,6 +51,14 @@ const char *const ft__module_words[FT_MODULE_COUNT] = {[FT_MODULE_CORE_ATTN] = "
                                                        [FT_MODULE_MLP] = "mlp",
                                                        [FT_MODULE_MOE] = "moe",
                                                        [FT_MODULE_SHARED_EXPERTS] = "shared_experts"};
+const char *const ft__graphed_words[FT_GRAPHED_COUNT] = {[FT_GRAPHED_ATTN] = "attn",
+                                                         [FT_GRAPHED_MLP] = "mlp",
+                                                         [FT_GRAPHED_MOE] = "moe",
+                                                         [FT_GRAPHED_MOE_ROUTER] = "moe_router",
+                                                         [FT_GRAPHED_MOE_PREPROCESS] = "moe_preprocess",
+                                                         [FT_GRAPHED_MAMBA] = "mamba",
+                                                         [FT_GRAPHED_LAYER] = "layer",
+                                                         [FT_GRAPHED_FULL_ITERATION] = "full_iteration"};
 #define KEEPS(name) (1u << FT_REMAT_##name)
 #define KEEPS_QKV (KEEPS(QUERY_PROJ) | KEEPS(KEY_PROJ) | KEEPS(VALUE_PROJ))
 #define KEEPS_MLP (KEEPS(MLPWI) | KEEPS(MLPWO))

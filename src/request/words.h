@@ -47,6 +47,7 @@ extern const char *const ft__cache_words[3];
 extern const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT];
 extern const char *const ft__recompute_words[3];
 extern const char *const ft__module_words[FT_MODULE_COUNT];
+extern const char *const ft__graphed_words[FT_GRAPHED_COUNT];
 extern const char *const ft__remat_words[15]; /* names of results, then of policies */
 extern const unsigned ft__remat_masks[15];
 extern const char *const ft__offload_words[FT_OFFLOAD_COUNT];

@@ -64,6 +64,7 @@ ft_status ft__plan_model(const ft_context *ft, ft_scratch *scratch, const json_t
     json_t *plain = ft__study_copy(base);
     if (!plain) return ft__no_memory(err);
     ft__key_drop(plain, FT_KEY_ID_RECOMPUTE_MODULES);
+    ft__key_drop(plain, FT_KEY_ID_GRAPHED);
     ft_status status = ft__model_request_of(ft, scratch, plain, out, err);
     json_decref(plain);
     return status;

@@ -88,6 +88,19 @@ static double operators(const ft_graph *g, const ft_block *block)
     return sum;
 }
 
+/* Python enters those of a layer's modules whose kernels are not replayed: taken as their share of its operators. */
+static double entered(const ft_run *t, const ft_block *block)
+{
+    if (!t->graphed) return 1;
+    const ft_captor captor = ft__captor(t->g, block);
+    double all = 0, captured = 0;
+    for (int32_t i = block->first; i < block->first + block->count; i++) {
+        all += 1;
+        captured += ft__captured(t->graphed, captor, &t->g->nodes[i]);
+    }
+    return all > 0 ? 1 - captured / all : 1;
+}
+
 /* Layers that run again in the backward pass are checkpointed in the forward pass. `policy`: selectively. */
 static void add_checkpoints(const ft_graph *g, const ft_issuer *host, bool policy, double *entry)
 {
@@ -281,6 +294,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     if (work.accumulate < 1 || work.task != FT_TRAIN) work.accumulate = 1;
     ft_run t = {.g = g, .work = &work, .device = device, .predictor = p, .quantile = quantile, .memo = memo};
     t.host = ft__step_host(&work, device);
+    t.graphed = ft__graphed(&work);
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     double *entry = ft__arena_array(arena, blocks, sizeof *entry);
     t.costs = ft__arena_array(arena, nodes, sizeof *t.costs);
@@ -302,9 +316,11 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
                     .host_scale = 1,
                     .gpu_scale = 1};
     for (int32_t b = 0; b < g->block_count; b++)
-        entry[b] = ft__host_module_us(&t.host, (double)g->blocks[b].modules) * 1e-3;
-    add_checkpoints(g, &t.host, work.recompute == FT_RECOMPUTE_SELECTIVE, entry);
-    for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] = ft__host_pass_us(&t.host, (ft_phase)i) * 1e-3;
+        entry[b] = ft__host_module_us(&t.host, (double)g->blocks[b].modules) * 1e-3 * entered(&t, &g->blocks[b]);
+    const bool whole = t.graphed & 1u << FT_GRAPHED_FULL_ITERATION;
+    if (!whole) add_checkpoints(g, &t.host, work.recompute == FT_RECOMPUTE_SELECTIVE, entry);
+    for (int i = 0; i < FT_PHASE_COUNT; i++)
+        pace.pass[i] = whole && i != FT_UPDATE ? 0 : ft__host_pass_us(&t.host, (ft_phase)i) * 1e-3;
     pace.pass[FT_FORWARD] += new_shapes(g, &work) * ft__host_plan_us(&t.host, device) * 1e-3;
     ft_pace *kept = ft__arena_alloc(arena, sizeof *kept);
     if (!kept) return ft__fail(err, FT_E_MEMORY, "out of memory for the timeline");

@@ -25,7 +25,7 @@ static void play(const ft_pace *p, const ft_node_cost *b, streams *s)
     if (b->gpu <= 0) {
         s->host += h * n;
     } else {
-        double d = (b->gpu * p->gpu_scale + p->gap) / calls;
+        double d = (b->gpu * p->gpu_scale + p->gap - b->spared) / calls;
         /* n equal launches through two servers in a row: the last ends after the slower of the two had its n. */
         double first = s->host + h + p->latency, last = s->host + n * h + p->latency;
         s->gpu = b->blocks ? fmax(s->gpu, first) + n * d + last - first + (n - 1) * p->latency

@@ -7,9 +7,10 @@
 typedef struct ft_node_cost {
     double host, gpu; /* of one launch; gpu 0: nothing runs */
     double count;
-    bool waits;   /* the host goes on when the GPU has finished */
-    double calls; /* that a launch's time is spread over, the host's and the GPU's: a list's; 0 as 1 */
-    bool blocks;  /* the host waits for every launch, not for the last one alone */
+    bool waits;    /* the host goes on when the GPU has finished */
+    double calls;  /* that a launch's time is spread over, the host's and the GPU's: a list's; 0 as 1 */
+    double spared; /* of the gap behind it: replayed from a graph */
+    bool blocks;   /* the host waits for every launch, not for the last one alone */
 } ft_node_cost;
 
 typedef struct ft_pace {

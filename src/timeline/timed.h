@@ -14,6 +14,9 @@ typedef struct ft_run {
     double quantile;
     ft_memo *memo;
     ft_issuer host;
+    unsigned graphed; /* modules that are replayed from CUDA graphs; the layer's, and whether the last node was */
+    ft_captor captor;
+    bool replays;
     ft_node_cost *costs; /* one per node, filled here */
     ft_found *found;     /* one per node: what it finds in the cache */
     double *last;        /* one per tensor, to find that out with */

@@ -48,6 +48,10 @@ def megatron_parser() -> argparse.ArgumentParser:
     parser.add_argument("--pipeline-model-parallel-layout")
     parser.add_argument("--recompute-granularity", choices=["full", "selective"])
     parser.add_argument("--recompute-modules", nargs="*")
+    parser.add_argument("--cuda-graph-impl", choices=["none", "local", "transformer_engine", "full_iteration"])
+    parser.add_argument("--cuda-graph-modules", nargs="+", choices=["attn", "mlp", "moe", "moe_router", "moe_preprocess", "mamba"])
+    for name in ("te-rng-tracker", "no-check-for-nan-in-loss-and-grad"):
+        parser.add_argument(f"--{name}", action="store_true")
     parser.add_argument("--recompute-method", choices=["uniform", "block"])
     parser.add_argument("--cp-comm-type", choices=["p2p", "a2a", "all_gather", "a2a+p2p"])
     parser.add_argument("--position-embedding-type", choices=["learned_absolute", "rope", "none"])

@@ -115,6 +115,27 @@ def test_modules_that_run_again() -> None:
         foretell.plan("llama-3-8b", framework="torchtitan", **keys)
 
 
+def test_modules_in_graphs() -> None:
+    """What a plan replays from CUDA graphs is said where it starts; where it has none, nothing is."""
+    keys: dict[str, Any] = {"gpu": GPU, "gpus": 16, "global_batch": 64, "seq": 4096, "top": 1, "emit": ["megatron", "bridge", "nemo"]}
+
+    def launch(modules: list[str], recompute: str = "none") -> tuple[argparse.Namespace, dict[str, str]]:
+        (plan,) = foretell.plan("mixtral-8x7b", search={"recompute": recompute, "cp": 1}, cuda_graph_modules=modules, **keys).plans
+        files = plan["launch"]
+        return megatron_parser().parse_args(shlex.split(files["megatron"].replace("\\\n", " "))[1:]), files
+
+    read, files = launch(["attn", "moe_router", "moe_preprocess"])
+    assert read.cuda_graph_impl == "transformer_engine" and read.te_rng_tracker and not read.no_check_for_nan_in_loss_and_grad
+    assert read.cuda_graph_modules == ["attn", "moe_router", "moe_preprocess"]
+    assert "  'model.cuda_graph_scope=[attn,moe_router,moe_preprocess]' \\\n" in files["bridge"]
+    assert 'model.cuda_graph_scope = ["attn", "moe_router", "moe_preprocess"]\n' in files["nemo"]
+    read, files = launch(["full_iteration"], "full")
+    assert read.cuda_graph_impl == "full_iteration" and read.cuda_graph_modules is None and read.no_check_for_nan_in_loss_and_grad
+    assert "  model.cuda_graph_impl=local \\\n  'model.cuda_graph_scope=[full_iteration]' \\\n" in files["bridge"]
+    read, files = launch(["attn"], "full")  # layers that run again are not captured
+    assert read.cuda_graph_impl is None and "cuda_graph" not in files["bridge"] + files["nemo"]
+
+
 def test_adapters() -> None:
     """Of adapters recipes that fine-tune, with their rank; Megatron-LM's own program has none, and is said to."""
     keys: dict[str, Any] = {"gpu": GPU, "gpus": 8, "global_batch": 8, "seq": 2048, "lora_rank": 16, "top": 1, "search": {"cp": 1}}

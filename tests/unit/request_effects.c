@@ -106,6 +106,7 @@ static const struct {
     {FT_KEY_ID_IN_BACKWARD, "true"},
     {FT_KEY_ID_EXPANDABLE, "true"},
     {FT_KEY_ID_RECOMPUTE_LAYERS, "4"},
+    {FT_KEY_ID_GRAPHED, "[\"attn\"]"},
     {FT_KEY_ID_REMAT, "[\"save_qkv_proj\"]"},
     {FT_KEY_ID_OFFLOAD, "[\"activations\"]"},
     {FT_KEY_ID_OFFLOAD, "[\"optimizer\"]"},
@@ -339,6 +340,10 @@ static void reasons_are_given(void **state)
            "\"recompute\" has no effect: fused flash attention keeps no scores to drop");
     expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"recompute\":\"full\",\"recompute_modules\":[\"mlp\"]}",
            "\"recompute_modules\" has no effect: \"recompute\" is not \"selective\"");
+    expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"recompute\":\"full\",\"cuda_graph_modules\":[\"mlp\"]}",
+           "\"cuda_graph_modules\" has no effect: layers that run again are not captured one by one");
+    expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"cuda_graph_modules\":[\"moe_router\"]}",
+           "\"cuda_graph_modules\" has no effect: the model has none of these modules");
     expect(ft, scratch, "{\"task\":\"decode\"," LLAMA ",\"cache\":\"static\"}",
            "\"cache\" has no effect: eager kernels read it as they read a paged one");
     expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"expert_skew\":2}}",

@@ -1,6 +1,8 @@
 /* bridge.c: a plan as overrides of a Megatron-Bridge recipe, in the Hydra syntax that its training scripts take
  * (docs.nvidia.com/nemo/megatron-bridge: "Megatron-LM to Megatron Bridge", "Parallelisms"): the groups model, train,
  * ddp and dataset of ConfigContainer. The recipe itself, data and checkpoints are the user's. */
+#include <string.h>
+
 #include "report/launch/launch.h"
 #include "report/launch/settings.h"
 
@@ -68,6 +70,21 @@ static void recomputation(ft_text *out, const ft_launch *l)
     ft__text_drop(&modules, out);
 }
 
+/* Graphs, where a plan has them (docs/training/cuda-graphs.md); where it has none a recipe may keep its own. */
+static void graphs(ft_text *out, const ft_launch *l)
+{
+    const char *captures = ft__launch_graphs(l);
+    ft_text modules = {0};
+    if (!captures) return;
+    const bool whole = !strcmp(captures, "full_iteration");
+    ft__setting(out, &hydra, "model.cuda_graph_impl", whole ? "local" : captures);
+    ft__launch_graphed(&modules, l, "", ",");
+    ft__text_addf(out, "  'model.cuda_graph_scope=[%s]' \\\n", whole ? captures : modules.length ? modules.at : "");
+    ft__text_drop(&modules, out);
+    ft__text_add(out, "  model.use_te_rng_tracker=true \\\n  rng.te_rng_tracker=true \\\n");
+    if (whole) ft__text_add(out, "  rerun_state_machine.check_for_nan_in_loss=false \\\n");
+}
+
 void ft__launch_bridge(ft_text *out, const ft_launch *l)
 {
     const ft_layout *p = &l->plan->layout;
@@ -76,6 +93,7 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
     layout(out, l, &p->parallel);
     precision(out, w->dtype);
     recomputation(out, l);
+    graphs(out, l);
     if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
         ft__text_add(out, "  optimizer.optimizer_cpu_offload=true \\\n  optimizer.optimizer_offload_fraction=1.0 \\\n"
                           "  optimizer.use_precision_aware_optimizer=true \\\n"

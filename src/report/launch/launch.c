@@ -124,6 +124,32 @@ void ft__launch_modules(ft_text *out, const ft_launch *l, const char *quote, con
     }
 }
 
+static unsigned graphed(const ft_launch *l)
+{
+    ft_workload work = l->search->request.work;
+    work.recompute = l->plan->layout.recompute;
+    work.offload = l->plan->layout.offload;
+    return ft__graphed(&work);
+}
+
+const char *ft__launch_graphs(const ft_launch *l)
+{
+    const unsigned modules = graphed(l);
+    return !modules ? NULL : modules & 1u << FT_GRAPHED_FULL_ITERATION ? "full_iteration" : "transformer_engine";
+}
+
+void ft__launch_graphed(ft_text *out, const ft_launch *l, const char *quote, const char *between)
+{
+    const unsigned modules = graphed(l);
+    const char *next = "";
+    if (modules & (1u << FT_GRAPHED_LAYER | 1u << FT_GRAPHED_FULL_ITERATION)) return;
+    for (int i = 0; i < FT_GRAPHED_COUNT; i++) {
+        if (!(modules & 1u << i)) continue;
+        ft__text_addf(out, "%s%s%s%s", next, quote, ft__graphed_words[i], quote);
+        next = between;
+    }
+}
+
 int64_t ft__offloaded_layers(const ft_launch *l)
 {
     int64_t named = l->search->request.work.offload_layers, layers = l->search->model.layers;

@@ -31,6 +31,11 @@ ft_launch ft__launch_of(const ft_plan *p, const ft_candidate *plan);
 /* The modules that run again, each in quotes; nothing where they are not named, which is attention's scores. */
 void ft__launch_modules(ft_text *out, const ft_launch *l, const char *quote, const char *between);
 
+/* Who captures CUDA graphs, in Megatron-Core's words: NULL where nobody does. The modules that they are of, each in
+ * quotes; nothing where layers are captured whole, or all of a step. */
+const char *ft__launch_graphs(const ft_launch *l);
+void ft__launch_graphed(ft_text *out, const ft_launch *l, const char *quote, const char *between);
+
 /* Layers whose activations leave for the host: as named, or all but two at either end. */
 int64_t ft__offloaded_layers(const ft_launch *l);
 

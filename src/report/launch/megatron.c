@@ -4,6 +4,7 @@
 #include "report/launch/megatron.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "report/launch/launch.h"
 
@@ -87,6 +88,20 @@ static void batch(ft_text *out, const ft_launch *l)
             out, "  --recompute-granularity full \\\n  --recompute-method uniform \\\n  --recompute-num-layers 1 \\\n");
 }
 
+/* The flags as they are since the modules have a flag of their own (arguments.py; --cuda-graph-scope before). */
+static void graphs(ft_text *out, const ft_launch *l)
+{
+    const char *captures = ft__launch_graphs(l);
+    ft_text modules = {0};
+    if (!captures) return;
+    ft__megatron_word(out, "cuda-graph-impl", captures);
+    ft__launch_graphed(&modules, l, "", " ");
+    if (modules.length) ft__megatron_word(out, "cuda-graph-modules", modules.at);
+    ft__text_drop(&modules, out);
+    ft__megatron_flag(out, "te-rng-tracker");
+    if (!strcmp(captures, "full_iteration")) ft__megatron_flag(out, "no-check-for-nan-in-loss-and-grad");
+}
+
 static void offload(ft_text *out, const ft_launch *l)
 {
     if (l->plan->layout.offload & 1u << FT_OFFLOAD_OPTIMIZER) {
@@ -112,6 +127,7 @@ void ft__launch_megatron(ft_text *out, const ft_launch *l)
     ft__text_add(out, "pretrain_gpt.py \\\n");
     layout(out, l);
     batch(out, l);
+    graphs(out, l);
     offload(out, l);
     ft__megatron_model(out, l->search->request.arch, w->mtp);
     ft__text_add(out, "  --transformer-impl transformer_engine \\\n  --attention-backend ");

@@ -3,6 +3,7 @@
  * nemo/lightning/pytorch/strategies/megatron_strategy.py; NVIDIA-NeMo/Run, docs/guides/execution.md). Which recipe is
  * its argument; data and checkpoints are the recipe's. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "report/launch/launch.h"
 #include "report/launch/settings.h"
@@ -58,6 +59,22 @@ static void precision(ft_text *out, ft_dtype dtype)
     ft__text_addf(out, "recipe.trainer.plugins = mixed_precision.%s()\n", how);
 }
 
+static void graphs(ft_text *out, const ft_launch *l)
+{
+    const char *captures = ft__launch_graphs(l);
+    ft_text modules = {0};
+    if (!captures) return;
+    const bool whole = !strcmp(captures, "full_iteration");
+    ft__launch_graphed(&modules, l, "\"", ", ");
+    ft__text_addf(out,
+                  "model.cuda_graph_impl = \"%s\"\nmodel.cuda_graph_scope = [%s]\nmodel.use_te_rng_tracker = True\n",
+                  whole ? "local" : captures,
+                  whole            ? "\"full_iteration\""
+                  : modules.length ? modules.at
+                                   : "");
+    ft__text_drop(&modules, out);
+}
+
 static void memory(ft_text *out, const ft_launch *l, const ft_layout *p)
 {
     bool full = p->recompute == FT_RECOMPUTE_FULL;
@@ -72,6 +89,7 @@ static void memory(ft_text *out, const ft_launch *l, const ft_layout *p)
     else
         ft__setting(out, &python, "model.recompute_modules", NULL);
     ft__text_drop(&modules, out);
+    graphs(out, l);
     if (p->offload & 1u << FT_OFFLOAD_OPTIMIZER)
         ft__text_add(out, "recipe.optim.config.optimizer_cpu_offload = True\n"
                           "recipe.optim.config.optimizer_offload_fraction = 1.0\n"
