@@ -6,7 +6,10 @@
  * of it for a view, and everything else as multiples of an operator. */
 #include "kernel/host.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "kernel/host_constants.h"
 
 const ft_host *ft__host_usual(void) { return &ft__hosts[ft__usual_host]; }
 
@@ -234,5 +237,13 @@ double ft__host_gap_us(const ft_issuer *by)
 }
 
 double ft__host_queue(const ft_issuer *by) { return of(by)->launches.queue; }
+
+/* Of n draws from a normal distribution the largest lies, on average, that many deviations above the middle (see
+ * power.c). */
+double ft__host_slowest(const ft_issuer *by, int64_t processes)
+{
+    if (processes < 2 || by->dispatch == FT_DISPATCH_NONE) return 1;
+    return exp(FT_K_HOST_UNLIKE * (sqrt(2 * log((double)processes)) - 0.5));
+}
 
 double ft__host_interval(const ft_issuer *by) { return of(by)->interval.share; }

@@ -136,6 +136,8 @@ double ft__host_latency_us(const ft_issuer *by);
 double ft__host_gap_us(const ft_issuer *by);
 /* Kernels that wait in the stream before the host is held up. */
 double ft__host_queue(const ft_issuer *by);
+/* How much longer than a process takes on average the slowest of so many takes. */
+double ft__host_slowest(const ft_issuer *by, int64_t processes);
 /* How much hosts differ: a share of the host's time at the 0.9 level. */
 double ft__host_interval(const ft_issuer *by);
 #endif

@@ -171,6 +171,7 @@ typedef struct ft_workload {
     int64_t unpaused;           /* steps follow each other for hours, the board never rests between them: so many
                                * micro-batches to an update; 0: it does */
     int64_t head_ranks;         /* tensor ranks that heads are dealt over, where a layout is known; 0: one */
+    int64_t company;            /* processes that wait for each other in every micro-batch; 0 or 1: nobody waits */
     int64_t fleet;              /* GPUs that wait for each other in every step; 0 or 1: nobody waits */
     bool expandable_segments;   /* of PyTorch's allocator */
     bool peak_alone;            /* nobody asks what the allocator reserves: a stage by itself */

@@ -286,6 +286,18 @@ static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ran
     return FT_OK;
 }
 
+/* Processes that wait for each other in every micro-batch of a model whose experts are dealt out: those that exchange
+ * tokens, in every stage. Their hosts ask how many tokens came in every layer, and start the next kernels from there, so
+ * that a pause of one is not made up for by what it issued before; without experts they run ahead of their GPUs. A
+ * search that looks at a stage for all numbers of stages takes one. */
+static int64_t company_of(const ft_ranks *r)
+{
+    const ft_parallel *p = r->parallel;
+    if (p->ep < 2 || r->arch->experts < 1) return 1;
+    const int64_t tokens = p->ep * ft__expert_tensor(p), rows = p->tp * p->cp;
+    return (tokens > rows ? tokens : rows) * (r->passes_alone ? 1 : p->pp);
+}
+
 ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err)
 {
     ft_workload once = *r->work;
@@ -293,6 +305,7 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     once.peak_alone = true;
     once.unpaused = r->work->task == FT_TRAIN ? r->work->accumulate : 0;
     once.fleet = once.unpaused ? r->parallel->tp * r->parallel->cp * r->parallel->dp * r->parallel->pp : 0;
+    once.company = once.unpaused ? company_of(r) : 0;
     stage_lanes lanes = {0};
     FT_TRY(ft__ranks_graph(r, index, out, err));
     const ft_graph *g = out->g;

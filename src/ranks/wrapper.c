@@ -69,7 +69,7 @@ static ft_status gradient_hooks(const ft_ranks *r, ft_stage *s, ft_wrapped *out,
         const ft_block *block = &g->blocks[b];
         const bool back = block->mirror >= 0 && block->phase == FT_BACKWARD;
         const double ms =
-            back ? ft__host_hooks_us(host, gradients_of(r, g, block->mirror)) * 1e-3 : 0;
+            back ? ft__host_hooks_us(host, gradients_of(r, g, block->mirror)) * 1e-3 * s->step.pace->slowest : 0;
         entry[b] = s->step.pace->entry[b] + ms;
         s->step.host_ms += ms * (double)block->repeat;
     }
@@ -99,12 +99,12 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
         double tensors = tensors_of(g, back ? block->mirror : b);
         double us = hooks_us(&h, &host, back ? FT_BACKWARD : FT_FORWARD, tensors);
         if (back && again) us += hooks_us(&h, &host, FT_RECOMPUTE, tensors);
-        double ms = us * share * 1e-3;
+        double ms = us * share * 1e-3 * pace->slowest;
         entry[b] = pace->entry[b] + ms;
         s->step.host_ms += ms * (double)block->repeat;
         if (!back) all += tensors * (double)block->repeat;
     }
-    double update = hooks_us(&h, &host, FT_UPDATE, all) * 1e-3;
+    double update = hooks_us(&h, &host, FT_UPDATE, all) * 1e-3 * pace->slowest;
     out->entry = entry;
     out->pass[FT_UPDATE] += update;
     s->step.host_ms += update;

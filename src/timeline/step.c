@@ -322,6 +322,10 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     for (int i = 0; i < FT_PHASE_COUNT; i++)
         pace.pass[i] = whole && i != FT_UPDATE ? 0 : ft__host_pass_us(&t.host, (ft_phase)i) * 1e-3;
     pace.pass[FT_FORWARD] += new_shapes(g, &work) * ft__host_plan_us(&t.host, device) * 1e-3;
+    pace.slowest = ft__host_slowest(&t.host, work.company);
+    for (int32_t i = 0; i < g->node_count; i++) t.costs[i].host *= pace.slowest;
+    for (int32_t b = 0; b < g->block_count; b++) entry[b] *= pace.slowest;
+    for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] *= pace.slowest;
     ft_pace *kept = ft__arena_alloc(arena, sizeof *kept);
     if (!kept) return ft__fail(err, FT_E_MEMORY, "out of memory for the timeline");
     *kept = pace;

@@ -1,15 +1,14 @@
-/* Mixtures of experts that others published (data/published/experts.jsonl), by source. What the host takes for their
+/* Mixtures of experts that others published (data/published/experts.jsonl, experts_later.jsonl), by source. What the host takes for their
  * products was looked for because of them; no constant was chosen on them. Bounds are what the code reaches today,
  * rounded up. */
 #include "golden.h"
 
-/* One sequence at a time leaves most of a layer to the host, whose slowest process and whose software of mid-2025
- * nobody says. */
+/* One sequence at a time leaves most of a layer to the host, whose software of mid-2025 nobody says. */
 static const golden_bound sources[] = {
-    {"Megatron-MoE-ModelZoo", 0.165, 0.4, 13},
+    {"Megatron-MoE-ModelZoo", 0.13, 0.38, 13},
     {"Megatron-Core MoE README", 0.04, 0.04, 1},
     {"Pai-Megatron-Patch, Qwen3 30B", 0.24, 0.25, 2},
-    {"Megatron-MoE-ModelZoo, a user's", 0.57, 0.57, 1},
+    {"Megatron-MoE-ModelZoo, a user's", 0.47, 0.47, 1},
 };
 enum { SOURCES = sizeof sources / sizeof *sources };
 
@@ -17,6 +16,14 @@ static void published_runs_are_met(void **state)
 {
     (void)state;
     golden_runs("published/experts.jsonl", sources, SOURCES, NULL);
+}
+
+/* Written before any was forecast; attention in fp8 and experts in one kernel cannot be said. */
+static void later_runs_are_met(void **state)
+{
+    (void)state;
+    const golden_bound later[] = {{"Megatron-Bridge 26.06, experts", 0.16, 0.44, 13}};
+    golden_runs("published/experts_later.jsonl", later, 1, NULL);
 }
 
 /* The host's time of a layer and a micro-batch: more than Transformer Engine's two grouped products take alone (1.2 and
@@ -36,7 +43,7 @@ static void the_host_paces_small_experts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(published_runs_are_met),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(published_runs_are_met), cmocka_unit_test(later_runs_are_met),
                                        cmocka_unit_test(the_host_paces_small_experts)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
