@@ -112,6 +112,7 @@ class EveryKey(TypedDict, total=False):
     layout: Literal["nhwc", "nchw"]
     images: int
     image_size: str
+    frames: int
     source_tokens: int
     mtp: int
     read_as: str
@@ -124,6 +125,7 @@ class EveryKey(TypedDict, total=False):
     optimizer_in_backward: bool
     expandable_segments: bool
     recompute_layers: int
+    cuda_graph_modules: Sequence[str]
     remat_policy: Sequence[str]
     offload: Sequence[str]
     offload_layers: int
