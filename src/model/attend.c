@@ -266,7 +266,8 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     ft_ref added = FT_NONE;
     if (!s->float_mask) {
         ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
-        added = ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "where", FT_NONE, a->batch * a->q_len, a->kv_len,
+        added = ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "where", FT_NONE,
+                                    s->mask_of_keys ? a->batch : a->batch * a->q_len, a->kv_len,
                                     ft_dtype_bytes(b->stored), 1);
     }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
@@ -278,7 +279,8 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     ft_execution how = m->work->execution; /* a compiler makes what is added of the mask again */
     if (b->status == FT_OK && added != FT_NONE && how != FT_RUN_COMPILE && how != FT_RUN_CUDA_GRAPH)
         ft__node_in(&b->g->nodes[b->g->node_count - 1], added);
-    if (b->status == FT_OK && a->q_len > 1) b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
+    if (b->status == FT_OK && a->q_len > 1 && !s->mask_of_keys)
+        b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
     return merged(b, y, s);
 }
 

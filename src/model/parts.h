@@ -68,8 +68,9 @@ typedef struct ft_scores {
     bool sink_scales;    /* or a factor of the result, made of the scores' sum (granite_swa) */
     bool mask_learns;    /* sdpa's mask is made of parameters, which have gradients: `learned_mask` */
     ft_ref learned_mask;
-    bool float_mask; /* sdpa's mask is one of numbers: nothing has to be made of true and false */
-    bool broadcast;  /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
+    bool float_mask;   /* sdpa's mask is one of numbers: nothing has to be made of true and false */
+    bool mask_of_keys; /* sdpa's mask has one row for all queries: which keys are there */
+    bool broadcast;    /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
     bool q_dense, k_dense, v_dense; /* contiguous as [batch, heads, length, dim] */
 } ft_scores;
 /* Attention of a decoder's layer over x, projections and cache included (self_attention.c). `windowed`: through the

@@ -89,6 +89,21 @@ typedef struct blind_bounds {
     double worst;
 } blind_bounds;
 
+/* As it was asked before it was measured, or of the sizes that a row has. */
+static json_t *asked_of(const json_t *row)
+{
+    if (json_object_get(row, "request")) return json_copy(json_object_get(row, "request"));
+    json_t *request = json_pack("{s:O, s:O, s:O, s:O, s:s, s:s, s:s}", "model", json_object_get(row, "model"), "task",
+                                json_object_get(row, "task"), "batch", json_object_get(row, "batch"), "seq",
+                                json_object_get(row, "seq"), "gpu", "h200_sxm", "dtype", "bf16", "attention", "sdpa");
+    assert_non_null(request);
+    if (!strcmp(json_string_value(json_object_get(row, "task")), "train"))
+        json_object_set_new(request, "optimizer", json_string("none"));
+    if (json_object_get(row, "images")) json_object_set(request, "images", json_object_get(row, "images"));
+    if (json_object_get(row, "image_size")) json_object_set(request, "image_size", json_object_get(row, "image_size"));
+    return request;
+}
+
 static void blind_round(const char *path, blind_bounds most)
 {
     enum { MOST = 192 };
@@ -97,16 +112,7 @@ static void blind_round(const char *path, blind_bounds most)
     size_t n, count = json_array_size(rows);
     assert_true(count >= most.least && count <= MOST);
     json_array_foreach (rows, n, row) {
-        json_t *request = json_pack("{s:O, s:O, s:O, s:O, s:s, s:s, s:s}", "model", json_object_get(row, "model"),
-                                    "task", json_object_get(row, "task"), "batch", json_object_get(row, "batch"), "seq",
-                                    json_object_get(row, "seq"), "gpu", "h200_sxm", "dtype", "bf16", "attention",
-                                    "sdpa");
-        assert_non_null(request);
-        if (!strcmp(json_string_value(json_object_get(row, "task")), "train"))
-            json_object_set_new(request, "optimizer", json_string("none"));
-        if (json_object_get(row, "images")) json_object_set(request, "images", json_object_get(row, "images"));
-        if (json_object_get(row, "image_size"))
-            json_object_set(request, "image_size", json_object_get(row, "image_size"));
+        json_t *request = asked_of(row);
         char *text = json_dumps(request, JSON_COMPACT);
         assert_non_null(text);
         json_t *a = golden_ask("%s", text);
@@ -189,6 +195,15 @@ static void a_thirteenth_round(void **state)
 {
     (void)state;
     blind_round("measurements/h200/architectures_thirteenth.jsonl", (blind_bounds){52, 0.032, 0.042, 0.003, 0, 0.14});
+}
+
+/* Models of the catalogue that are known by the graph of their operators, at full size, forecast before they were
+ * measured. Swin's windows going forward are a sixth too short; HunyuanVideo's mask, one row for all queries, was read
+ * as one for each (a quarter too long) and costs cuDNN more than nothing, which is what it is taken for now. */
+static void models_by_their_graphs(void **state)
+{
+    (void)state;
+    blind_round("measurements/h200/catalogue_graphs.jsonl", (blind_bounds){22, 0.045, 0.055, 0.012, 0, 0.16});
 }
 
 /* The fifteenth: whole checkpoints at their full size. The two apart are an encoder-decoder of short texts and a
@@ -282,6 +297,7 @@ int main(void)
                                        cmocka_unit_test(a_twelfth_round),
                                        cmocka_unit_test(a_thirteenth_round),
                                        cmocka_unit_test(a_fourteenth_round),
+                                       cmocka_unit_test(models_by_their_graphs),
                                        cmocka_unit_test(a_fifteenth_round),
                                        cmocka_unit_test(a_sixteenth_round),
                                        cmocka_unit_test(a_seventeenth_round),

@@ -149,6 +149,7 @@ void ft__read_attention(ft_graph_reader *r, ft_at at)
     bool has_mask = ft__graphfile_operands(r) > 3;
     if (has_mask && !ft__graphfile_operand(r, 3, &given)) return;
     s.float_mask = has_mask && given.values == FT_FLOATS;
+    s.mask_of_keys = has_mask && q.dim[2] > 1 && (given.dims < 2 || given.dim[given.dims - 2] == 1);
     /* Fused kernels read a mask of numbers only with its last axis innermost (t5's biases are not). A file that knows
      * strides which the reader cannot follow says so. */
     if (s.float_mask && !ft__graphfile_truth(r, "mask_in_order", false) && work.attention == FT_SDPA &&
