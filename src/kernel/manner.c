@@ -23,13 +23,17 @@ static double of_attention(unsigned manner, const ft_op *op)
 {
     enum { TILE = 128 };
     double effort = 1;
-    bool wide = op->u.attention.head_dim > TILE;
+    bool wide = op->u.attention.head_dim > TILE, keys = manner & FT_MANNER_MASK_OF_KEYS;
     if (op->pass == FT_PASS_FWD) {
         if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_FORWARD;
+        if (keys) effort *= FT_K_MANNER_KEYS_FORWARD;
         if (manner & FT_MANNER_MASK_ADDED)
             effort *= FT_K_MANNER_MASK_FORWARD * (wide ? FT_K_MANNER_MASK_WIDE_FORWARD : 1);
     } else { /* a mask costs as much beside five products as beside two, dropout less: drawn once more */
-        if (manner & FT_MANNER_MASK) effort *= FT_K_MANNER_MASK_BACKWARD * (wide ? FT_K_MANNER_MASK_WIDE_BACKWARD : 1);
+        if (keys)
+            effort *= FT_K_MANNER_KEYS_BACKWARD;
+        else if (manner & FT_MANNER_MASK)
+            effort *= FT_K_MANNER_MASK_BACKWARD * (wide ? FT_K_MANNER_MASK_WIDE_BACKWARD : 1);
         if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_BACKWARD;
     }
     return effort;

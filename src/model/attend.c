@@ -279,8 +279,8 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     ft_execution how = m->work->execution; /* a compiler makes what is added of the mask again */
     if (b->status == FT_OK && added != FT_NONE && how != FT_RUN_COMPILE && how != FT_RUN_CUDA_GRAPH)
         ft__node_in(&b->g->nodes[b->g->node_count - 1], added);
-    if (b->status == FT_OK && a->q_len > 1 && !s->mask_of_keys)
-        b->g->nodes[b->g->node_count - 1].manner |= FT_MANNER_MASK_ADDED;
+    if (b->status == FT_OK && a->q_len > 1)
+        b->g->nodes[b->g->node_count - 1].manner |= s->mask_of_keys ? FT_MANNER_MASK_OF_KEYS : FT_MANNER_MASK_ADDED;
     return merged(b, y, s);
 }
 

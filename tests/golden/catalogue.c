@@ -199,7 +199,7 @@ static void a_thirteenth_round(void **state)
 
 /* Models of the catalogue that are known by the graph of their operators, at full size, forecast before they were
  * measured. Swin's windows going forward are a sixth too short; HunyuanVideo's mask, one row for all queries, was read
- * as one for each (a quarter too long) and costs cuDNN more than nothing, which is what it is taken for now. */
+ * as one for each (a quarter too long). */
 static void models_by_their_graphs(void **state)
 {
     (void)state;
