@@ -5,9 +5,9 @@
  * pixels (`latent_pixels` of an architecture: what the VAE shrinks, and what is packed after it).
  *
  * Graphs of the catalogue (data/graphs) that were exported over tokens take pictures and videos of any shape: their
- * length is the number of tokens. A token is a square of `token_pixels` in every latent frame, of which there is one for
- * the first frame and one for each `token_span` behind it; the graph counts rows of `token_row` tokens. What is meant where
- * a request says nothing are `usual_height`, `usual_width` and `usual_frames`.
+ * length is the number of tokens. A token is a square of `token_pixels` in every latent frame, of which there is one
+ * for the first frame and one for each `token_span` behind it; the graph counts rows of `token_row` tokens. What is
+ * meant where a request says nothing are `usual_height`, `usual_width` and `usual_frames`.
  *
  * Leaves out: pictures that are not square, but for a video's frames and for those graphs. */
 #include "model/picture_size.h"

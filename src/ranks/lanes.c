@@ -174,7 +174,8 @@ static void play(const ft_lanes *l, int32_t i, double *ended, ft_clocks *c)
         }
         double calls = later(b->calls, 1), first = later(c->host + b->host / calls + l->latency, along ? 0 : waits);
         double start = later(c->gpu, first);
-        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap - b->spared)), d = all / (later(b->count, 1) * calls);
+        double all = slowed(l, c, i, start, b->count * (b->gpu + l->gap - b->spared)),
+               d = all / (later(b->count, 1) * calls);
         c->began = start;
         c->gpu = later(start + all, c->host + b->count * b->host + l->latency + d);
         if (along) c->gpu = later(c->gpu, waits + all * left);

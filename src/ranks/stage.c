@@ -287,8 +287,8 @@ static ft_status tail_of(const ft_ranks *r, int64_t index, ft_stage *out, ft_ran
 }
 
 /* Processes that wait for each other in every micro-batch of a model whose experts are dealt out: those that exchange
- * tokens, in every stage. Their hosts ask how many tokens came in every layer, and start the next kernels from there, so
- * that a pause of one is not made up for by what it issued before; without experts they run ahead of their GPUs. A
+ * tokens, in every stage. Their hosts ask how many tokens came in every layer, and start the next kernels from there,
+ * so that a pause of one is not made up for by what it issued before; without experts they run ahead of their GPUs. A
  * search that looks at a stage for all numbers of stages takes one. */
 static int64_t company_of(const ft_ranks *r)
 {

@@ -2,8 +2,8 @@
  *
  * As TRL and verl do it with engines on the same GPUs, each of as many tensor ranks as train, or as many as are asked
  * for (TRL's vllm_tensor_parallel_size, verl's rollout.tensor_model_parallel_size): every engine has its part of the
- * answers; no more than it runs at once are decoded beside each other, wave after wave. A wave takes its prompts' prefill and as many decode steps as an answer
- * has tokens, each as long as one halfway through.
+ * answers; no more than it runs at once are decoded beside each other, wave after wave. A wave takes its prompts'
+ * prefill and as many decode steps as an answer has tokens, each as long as one halfway through.
  *
  * Leaves out: answers that end early (a wave is as long as its longest), passing new weights to the engine, the
  * engine's memory, which sleeps while the step trains, and rewards. */
