@@ -13,7 +13,7 @@ const playwright = await browserOrSkip();
 const { server, origin } = await serve(resolve(site)), home = `${origin}/`;
 
 const names = readdirSync(site, { recursive: true }).map(String).filter(name => name.endsWith('.html') && name !== '404.html').sort();
-const seen = ['index.html', 'docs/tutorial.html', 'docs/interface.html', 'docs/models.html', 'docs/accuracy.html'];
+const seen = ['index.html', 'docs/tutorial.html', 'docs/interface.html', 'docs/models.html', 'docs/accuracy.html', 'docs/accuracy/runs.html'];
 ok(names.length >= 50 && seen.every(name => names.includes(name)), `${names.length} pages`, names.join('\n'));
 
 const browser = await playwright.chromium.launch({ executablePath: chromium, args: ['--no-sandbox'] });

@@ -1,6 +1,6 @@
 /* Pictures, denoisers and encoders of publishers that nothing was chosen on (data/published/vision.jsonl,
  * diffusion.jsonl, encoders.jsonl), as their requests were written before any was forecast. Bounds are what the code
- * reaches today, rounded up; docs/accuracy.md says why the wide ones are wide. */
+ * reaches today, rounded up; docs/accuracy/pictures.md says why the wide ones are wide. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -118,13 +118,13 @@ def test_profiled_products_are_corrected_and_none_is_held_out() -> None:
 
 
 def test_the_table_of_families_is_the_file_s_own_record() -> None:
-    """docs/accuracy.md says of all twelve families how they were fitted, with the errors that the shipped file records."""
+    """docs/accuracy/kernels.md says of all twelve families how they were fitted, with the errors that the shipped file records."""
     loader = importlib.machinery.SourceFileLoader("graft", str(ROOT / "scripts" / "graft"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("graft", loader))
     loader.exec_module(module)
     shipped = module.Predictor(str(SHIPPED))
     record = [json.loads(line) for line in shipped.error_lines()]
-    text = (ROOT / "docs" / "accuracy.md").read_text().split("## The predictor, fitted again")[1].split("## ")[0]
+    text = (ROOT / "docs" / "accuracy" / "kernels.md").read_text().split("## The predictor, fitted again")[1].split("## ")[0]
     told = {cells[0]: cells for line in text.splitlines() if line.startswith("| ") for cells in [[c.strip() for c in line.strip("| ").split(" | ")]] if len(cells) == 4}
     families = {module.cell_of(expert)[0].lstrip("~") for expert in shipped.experts}
     assert families == set(told) - {"family"} and len(families) == 12
