@@ -143,15 +143,18 @@ typedef enum ft_engine {
 /* How the weights of a product are stored where that is not the format it computes in: read so, widened on the way.
  * Bytes per element count their scales: 128 x 128 blocks of fp8 with one fp32, int4 in groups of 128 with an fp16 scale
  * and a zero, nf4 in blocks of 64 with an fp32, mxfp4 32 and nvfp4 16 elements to a scale of 8 bits. */
-#define FT_STORAGE_LIST(X)                                 \
-    X(FT_STORED_AS_COMPUTED, "dtype", 0.0)                 \
-    X(FT_STORED_FP8, "fp8", 1.0)                           \
-    X(FT_STORED_FP8_BLOCK, "fp8_block", 1.0 + 4.0 / 16384) \
-    X(FT_STORED_INT8, "int8", 1.0)                         \
-    X(FT_STORED_INT4, "int4", 0.5 + 2.5 / 128)             \
-    X(FT_STORED_NF4, "nf4", 0.5 + 4.0 / 64)                \
-    X(FT_STORED_MXFP4, "mxfp4", 0.5 + 1.0 / 32)            \
-    X(FT_STORED_NVFP4, "nvfp4", 0.5 + 1.0 / 16)
+#define FT_STORAGE_LIST(X)                                  \
+    X(FT_STORED_AS_COMPUTED, "dtype", 0.0)                  \
+    X(FT_STORED_FP8, "fp8", 1.0)                            \
+    X(FT_STORED_FP8_BLOCK, "fp8_block", 1.0 + 4.0 / 16384)  \
+    X(FT_STORED_INT8, "int8", 1.0)                          \
+    X(FT_STORED_INT4, "int4", 0.5 + 2.5 / 128)              \
+    X(FT_STORED_NF4, "nf4", 0.5 + 4.0 / 64)                 \
+    X(FT_STORED_MXFP4, "mxfp4", 0.5 + 1.0 / 32)             \
+    X(FT_STORED_NVFP4, "nvfp4", 0.5 + 1.0 / 16)             \
+    X(FT_STORED_Q4_K_M, "q4_k_m", 144.0 / 256 + 11.0 / 256) \
+    X(FT_STORED_Q6_K, "q6_k", 210.0 / 256)                  \
+    X(FT_STORED_Q8_0, "q8_0", 34.0 / 32)
 
 typedef enum ft_storage {
 #define X(code, name, bytes) code,

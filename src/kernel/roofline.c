@@ -6,6 +6,7 @@
 #include "kernel/elementwise_constants.h"
 #include "kernel/gemm_constants.h"
 #include "kernel/kernel.h"
+#include "kernel/weight_only.h"
 
 double ft__peak_tflops(const ft_device *device, ft_dtype dtype)
 {
@@ -46,7 +47,7 @@ double ft__arithmetic_tflops(const ft_device *device, const ft_op *op)
     case FT_OP_ATTENTION:
     case FT_OP_MLA: /* over a narrower cache both products may run in its format: B200's tables show fp8's rate */
         return fmax(ft__peak_tflops(device, op->dtype), ft__peak_tflops(device, op->kv_dtype));
-    case FT_OP_GEMM:
+    case FT_OP_GEMM: return ft__peak_tflops(device, ft__multiplied_in(device, op));
     case FT_OP_CONV2D:
     case FT_OP_MOE: return ft__peak_tflops(device, op->dtype);
     default: {

@@ -6,6 +6,9 @@
  *   walk        = K * ns                                                  (one block along K: what small outputs show)
  *   widening    = K N (1 and rows * share) / (per clock * SMs * clock)   (where it is the vector units' work)
  *   T           = launch + start + cube-norm of these
+ *   scaling     = M N K / (per lane and clock * lanes * SMs * clock)     (where sums of integers are scaled in between)
+ * llama.cpp rounds activations to 8 bits and multiplies integers: there the dense body is the int8 product's, and every
+ * 32 products are scaled by what their block has, lane by lane, which is slower than any of its matrix units.
  * Some libraries widen with a kernel of its own once there are more than a few rows, and multiply densely: a pass over
  * the weights and the dense product. Shares and rates are each kernel's own (data/constants/kernel/weight_only.json).
  *
@@ -56,6 +59,12 @@ static const struct ft__k_weight_only_kernels *figures_of(ft_weight_kernel kerne
     return &ft__k_weight_only_kernels[at];
 }
 
+ft_dtype ft__multiplied_in(const ft_device *device, const ft_op *op)
+{
+    bool integers = ft__weight_only(op) && figures_of(ft__weight_kernel(device, op))->scaled_per_lane > 0;
+    return integers && device->peak_tflops[FT_INT8] > 0 ? FT_INT8 : op->dtype;
+}
+
 /* Widening first: every element is read as stored and written in 16 bits. */
 static double widen_ms(const ft_device *device, const ft_op *op, double launch_ms)
 {
@@ -64,11 +73,11 @@ static double widen_ms(const ft_device *device, const ft_op *op, double launch_m
                            (FT_K_WEIGHT_ONLY_WIDEN_SHARE * device->memory_gbps * 1e6);
 }
 
-static double fused_ms(const ft_device *device, const ft_op *op, const ft_forecast *dense,
+static double fused_ms(const ft_device *device, const ft_op *op, const ft_forecast *dense, ft_dtype units,
                        const struct ft__k_weight_only_kernels *k)
 {
     double m = (double)op->u.gemm.m, body = fmax(dense->ms - dense->launch_ms, 0);
-    double flops_ms = dense->flops / (ft__peak_tflops(device, op->dtype) * 1e9),
+    double flops_ms = dense->flops / (ft__peak_tflops(device, units) * 1e9),
            bytes_ms = dense->bytes / (device->memory_gbps * 1e6);
     double rate = k->few + (k->many - k->few) * m / (m + k->half_rows);
     double arithmetic = body * fmin(1, flops_ms / bytes_ms) / rate;
@@ -79,9 +88,13 @@ static double fused_ms(const ft_device *device, const ft_op *op, const ft_foreca
     if (k->widen_per_clock > 0 && ft__stored_bytes(op) < 1)
         widen = (double)op->u.gemm.b * (double)op->u.gemm.n * (double)op->u.gemm.k * hypot(1, k->widen_rows * m) /
                 (k->widen_per_clock * device->sms * device->boost_mhz * 1e3);
+    double scale = 0; /* by all lanes that the schedulers issue to, once a block of weights and row */
+    if (k->scaled_per_lane > 0)
+        scale = (double)op->u.gemm.b * (double)op->u.gemm.n * (double)op->u.gemm.k * m /
+                (k->scaled_per_lane * device->issue_lanes_per_sm * device->sms * device->boost_mhz * 1e3);
     return dense->launch_ms + k->start_us * 1e-3 +
            cbrt(arithmetic * arithmetic * arithmetic + stream * stream * stream + walk * walk * walk +
-                widen * widen * widen);
+                widen * widen * widen + scale * scale * scale);
 }
 
 ft_status ft__weight_only_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
@@ -92,9 +105,10 @@ ft_status ft__weight_only_forecast(const ft_predictor *p, const ft_device *devic
     ft_op plain = *op;
     ft_forecast dense;
     plain.weights = FT_STORED_AS_COMPUTED;
+    plain.dtype = ft__multiplied_in(device, op);
     FT_TRY(ft__expert_forecast(p, device, &plain, quantile, &dense, err));
     bool apart = k->fused_rows > 0 && op->u.gemm.m > k->fused_rows;
-    double ms = apart ? widen_ms(device, op, dense.launch_ms) + dense.ms : fused_ms(device, op, &dense, k);
+    double ms = apart ? widen_ms(device, op, dense.launch_ms) + dense.ms : fused_ms(device, op, &dense, plain.dtype, k);
     ms = fmax(ms, ft__floor_ms(device, op));
     double wide = exp(k->log_width * quantile / FT_K_WEIGHT_ONLY_WIDTH_LEVEL), low = dense.low_ms / dense.ms,
            high = dense.high_ms / dense.ms;
@@ -109,7 +123,7 @@ ft_status ft__weight_only_forecast(const ft_predictor *p, const ft_device *devic
     out->family = "weight_only";
     bool held = apart ? dense.bound == FT_BOUND_MEMORY
                       : out->bytes / (device->memory_gbps * 1e6) >
-                            out->flops / (ft__peak_tflops(device, op->dtype) * 1e9);
+                            out->flops / (ft__peak_tflops(device, plain.dtype) * 1e9);
     out->bound = held ? FT_BOUND_MEMORY : FT_BOUND_COMPUTE;
     snprintf(out->note, sizeof out->note, "%s weights, %s%s", ft__storage_name(op->weights), names[kernel],
              apart ? ": widened by a kernel of their own, then a dense product" : "");

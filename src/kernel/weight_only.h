@@ -11,4 +11,6 @@ ft_status ft__weight_only_forecast(const ft_predictor *p, const ft_device *devic
 ft_weight_kernel ft__weight_kernel(const ft_device *device, const ft_op *op);
 bool ft__weight_kernel_runs(const ft_device *device, ft_weight_kernel kernel);
 const char *ft__weight_kernel_name(ft_weight_kernel kernel);
+/* What a product's operands are when they meet: integers of 8 bits where its kernel rounds activations to them. */
+ft_dtype ft__multiplied_in(const ft_device *device, const ft_op *op);
 #endif

@@ -169,6 +169,17 @@ bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols)
     return frozen;
 }
 
+void ft__part_pack_table(ft_maker *m, ft_ref table, bool tied)
+{
+    ft_build *b = &m->b;
+    if (!b->formats || b->weights_by != FT_WEIGHTS_GGUF) return;
+    const ft_weight_format *f = &b->formats->of[tied ? FT_OF_HEAD : FT_OF_MLP];
+    double bytes = b->weight_bytes;
+    if (f->given) b->weight_bytes = ft__format_bytes(f);
+    if (f->given) ft__as_weight(b, table);
+    b->weight_bytes = bytes;
+}
+
 /* Rows of the positions that count, gathered into a tensor of their own; going back they are put where they stood. */
 ft_ref ft__part_chosen(ft_maker *m, ft_ref x)
 {

@@ -112,6 +112,8 @@ static inline bool ft__upcasts(const ft_maker *m)
 }
 /* Before a table is made that adapters may train: keeps the frozen one, thaws; what `frozen` is to be afterwards. */
 bool ft__part_thaw_table(ft_maker *m, int64_t rows, int64_t cols);
+/* llama.cpp's files have tables of words in few bits too: as the head's where it is the head. */
+void ft__part_pack_table(ft_maker *m, ft_ref table, bool tied);
 /* Of a sequence's positions those that head and loss go over: "loss_positions". */
 ft_ref ft__part_chosen(ft_maker *m, ft_ref x);
 ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table);

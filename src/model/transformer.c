@@ -196,6 +196,7 @@ static ft_ref words(ft_maker *m, ft_ref tokens, ft_ref seen, int64_t width, ft_r
     bool frozen = ft__part_thaw_table(m, a->vocab, width);
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, table);
     b->frozen = frozen;
+    ft__part_pack_table(m, *table, a->tied);
     if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))
         x = ft__pointwise(b, FT_AT(EMBED_SCALE), "mulu", x);
     /* Where the sequence has places for them: a mask as wide as the stream, and a masked scatter. */

@@ -17,6 +17,18 @@ void ft__store_uniformly(ft_workload *w, ft_storage stored)
     w->formats.loaded = loader_of(stored);
 }
 
+/* Of four bits a file is Q4_K_M: half of the layers have their values and their way down in Q6_K, and so is the head,
+ * whether it is the table of words or not (ggml-org/llama.cpp, src/llama-quant.cpp). Of eight all is Q8_0. */
+void ft__store_as_gguf(ft_workload *w)
+{
+    for (int c = 0; c < FT_OF_OTHER; c++) {
+        ft_weight_format *f = &w->formats.of[c];
+        if (!f->given) continue;
+        if (f->stored == FT_STORED_INT8) f->stored = FT_STORED_Q8_0;
+        if (f->stored == FT_STORED_INT4) f->stored = c == FT_OF_HEAD ? FT_STORED_Q6_K : FT_STORED_Q4_K_M;
+    }
+}
+
 ft_weight_kernel ft__widened_by(const ft_workload *w)
 {
     ft_weight_kernel loaded = w->formats.loaded;

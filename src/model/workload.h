@@ -234,6 +234,8 @@ static inline ft_dtype ft__usual_kv_dtype(ft_dtype dtype, bool gpu_has_bf16)
  * given (torchao), or the library that loads them. */
 void ft__store_uniformly(ft_workload *w, ft_storage stored);
 ft_weight_kernel ft__widened_by(const ft_workload *w);
+/* Whose weights llama.cpp's kernels widen: in the formats of its files, the head in its own. */
+void ft__store_as_gguf(ft_workload *w);
 
 /* The forward graph of the whole model, and what follows from it: backward, recomputation, the optimizer, fusion. A
  * layout cuts the graph in between. */

@@ -124,6 +124,7 @@ static void settle_checkpoint(const ft_said *said, ft_model_request *out)
         bool wide = ft_dtype_bytes(f->math) == 2;
         if (f->given && (asked || wide || !(out->device->peak_tflops[f->math] > 0))) widen(f, w->dtype);
     }
+    if (ft__widened_by(w) == FT_WEIGHTS_GGUF) ft__store_as_gguf(w);
     if (a->kv_fp8 && !out->kv_given && !asked && out->device->peak_tflops[FT_FP8] > 0) w->kv_dtype = FT_FP8;
 }
 
@@ -150,6 +151,7 @@ void ft__settle_quantized(const ft_said *said, ft_model_request *out)
     int stored = ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE), by = ft__word_of(said, FT_KEY_ID_WEIGHTS_BY);
     w->formats.said = by > 0 ? (ft_weight_kernel)by : FT_WEIGHTS_ANY;
     if (stored >= 0) settle_uniform(w, stored);
+    if (w->formats.said == FT_WEIGHTS_GGUF) ft__store_as_gguf(w);
     if (!a->quantized || stored >= 0) return;
     if (a->quantized_bits > 8 * ft_dtype_bytes(w->dtype)) return; /* asked for in fewer bits than it comes in */
     if (a->quantized_bits > 0 && w->task != FT_TRAIN) {
