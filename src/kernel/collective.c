@@ -229,6 +229,16 @@ static double mesh_ms(const ft_op *op, double clocks)
            each * (1 / wire + (n - 1) / (FT_K_COLLECTIVE_MESH_READ_GBPS * 1e6));
 }
 
+/* AMD's wires carry checks and headers beside the bytes, and the slowest of a GPU's holds the ring: no message is long
+ * enough to leave that behind, as rings over switches do. 0: links that were measured. */
+static double wires_ms(const ft_device *device, const ft_op *op)
+{
+    if (device->vendor != FT_VENDOR_AMD || op->u.collective.switched || op->u.collective.pcie) return 0;
+    double share = ft__collective_pairwise(op) ? FT_K_COLLECTIVE_MESH_PAIRS : FT_K_COLLECTIVE_MESH_RING;
+    double w = ft__collective_wire(op->u.collective.op, (double)op->u.collective.ranks) * op->u.collective.bytes;
+    return w / (share * op->u.collective.link_gbps * 1e6);
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double n = (double)op->u.collective.ranks, u = op->u.collective.link_gbps * 1e6, lg_n = log2(n);
@@ -245,6 +255,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     }
     if (ft__collective_eight_bit(op)) p.steps *= th[NARROW], p.moved /= th[NARROW_RATE];
     if (op->u.collective.op != FT_COLLECTIVE_ALL_REDUCE) p.moved += bytes / n / (th[LOCAL_RATE] * u);
+    p.moved = fmax(p.moved, wires_ms(device, op));
     out->compute_ms = p.steps;
     out->memory_ms = p.moved;
     out->body_ms = sqrt(p.steps * p.steps + p.moved * p.moved + 2 * p.add * p.steps * p.moved) + p.fill;

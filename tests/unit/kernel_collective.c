@@ -135,6 +135,21 @@ static void an_operator_that_cannot_be_is_refused(void **state)
     assert_int_equal(FT_E_NAME, ft__op_check(&op, &device, &err));
 }
 
+/* AMD's wires: no message is long enough for more than they leave, all-to-alls get less than rings, and neither holds
+ * for links of another maker's that no switch joins. */
+static void a_mesh_of_amd_reaches_what_its_wires_leave(void **state)
+{
+    (void)state;
+    ft_device amd = limit_device("mi300x"), nvidia = limit_device("v100_sxm_32gb");
+    ft_op ring = exchange(FT_COLLECTIVE_ALL_REDUCE, 16e9, 8, 448),
+          pairs = exchange(FT_COLLECTIVE_ALL_TO_ALL, 16e9, 8, 448);
+    ring.u.collective.switched = ring.u.collective.reduces = pairs.u.collective.switched = false;
+    double gbps = 1.75 * 16e9 / (limit_ms(&amd, &ring) * 1e6);
+    assert_true(gbps > 0.70 * 448 && gbps < 0.74 * 448);
+    assert_true(0.875 * 16e9 / (limit_ms(&amd, &pairs) * 1e6) < 0.68 * 448);
+    assert_true(limit_ms(&nvidia, &ring) < limit_ms(&amd, &ring));
+}
+
 /* Variants are stored by name: all different, fallbacks that end. */
 static void every_variant_has_a_name_and_an_end(void **state)
 {
@@ -161,6 +176,7 @@ int main(void)
         cmocka_unit_test(pairs_leave_ll_by_what_a_peer_gets),
         cmocka_unit_test(single_bytes_are_not_added_in_the_switch),
         cmocka_unit_test(an_operator_that_cannot_be_is_refused),
+        cmocka_unit_test(a_mesh_of_amd_reaches_what_its_wires_leave),
         cmocka_unit_test(every_variant_has_a_name_and_an_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
