@@ -180,6 +180,8 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     apply_residency(t->device, n, &op, t->found[i], &k->forecast);
     apply_node(n, &op, &k->forecast);
     if (ported) ft__apply_ported(t->device, n, &k->forecast);
+    if (ft__ported_undoes(t->device, t->work, n) && n->out_count)
+        ft__apply_ported_undoing(t->device, t->work, n, t->g->tensors[n->out[0]].cols, &k->forecast);
     apply_width(n->manner, t->quantile, &k->forecast);
     cost->gpu = k->forecast.ms;
     return FT_OK;
