@@ -144,7 +144,10 @@ typedef struct habits {
 
 static habits habits_of(const ft_device *device, const ft_op *op)
 {
-    bool vector = op->u.gemm.m == 1 || op->u.gemm.n == 1; /* which streams as ever */
+    /* A vector streams as ever. In 8 bits the libraries have no kernels for one, and take those for a few rows. */
+    int each[3];
+    bool vector = (op->u.gemm.m == 1 || op->u.gemm.n == 1) &&
+                  (ft_dtype_bytes(op->dtype) >= 2 || ft__gemm_op_alignment(op, each) < 16);
     if (device->matrix_issue != FT_ISSUE_MFMA || vector) return (habits){1, 1, 1, 0};
     return (habits){FT_K_GEMM_MFMA_START, FT_K_GEMM_MFMA_SPLIT, FT_K_GEMM_MFMA_LONE, FT_K_GEMM_MFMA_TURNS};
 }

@@ -181,6 +181,24 @@ static void layouts_decide_whose_length_counts(void **state)
     assert_int_equal(16, each[2]);
 }
 
+/* On AMD's units one row in 8 bits is what two are, a tile; in 16 bits it is a vector, that streams faster. */
+static void one_row_in_eight_bits_is_a_tile_on_amd(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu;
+        ft_dtype dtype;
+        bool tile;
+    } cases[] = {
+        {"mi300x", FT_FP8, true}, {"mi355x", FT_FP8, true}, {"mi300x", FT_BF16, false}, {"h100_sxm", FT_FP8, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_device device = limit_device(cases[i].gpu);
+        ft_op one = gemm(cases[i].dtype, 1, 1280, 8192), two = gemm(cases[i].dtype, 2, 1280, 8192);
+        double share = physics_of(&device, &one).body_ms / physics_of(&device, &two).body_ms;
+        assert_true(cases[i].tile == (share > 0.9) && share < 1.01);
+    }
+}
+
 static void the_smooth_maximum_is_a_maximum_and_grows(void **state)
 {
     (void)state;
@@ -236,6 +254,7 @@ int main(void)
         cmocka_unit_test(k_is_split_where_tiles_are_few_and_never_where_they_are_not),
         cmocka_unit_test(alignment_is_that_of_the_row_in_bytes),
         cmocka_unit_test(layouts_decide_whose_length_counts),
+        cmocka_unit_test(one_row_in_eight_bits_is_a_tile_on_amd),
         cmocka_unit_test(the_smooth_maximum_is_a_maximum_and_grows),
         cmocka_unit_test(reloads_add_to_the_compulsory_bytes),
     };
