@@ -13,6 +13,8 @@
  * variants apart from the bare kernel and from each other: on identical requests vLLM and TensorRT-LLM differ by
  * 17 to 20 % at the median on Hopper, either way. "any" is their mixture, for requests that do not say.
  *
+ * On AMD's units engines' kernels hold a third of the bandwidth, and no more where the cache behind it has the keys.
+ *
  * Leaves out: speculative decoding (more queries: attention.c), page sizes, sequences of unequal length. */
 #include "kernel/attention.h"
 
@@ -139,6 +141,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double bytes = pairs * kv * (d + dv) * kv_e + batch * h * (d * e + dv * 2);
     double l2_rate = th[L2_CLK] * sms * clock, memory_rate = th[EB] * device->memory_gbps * 1e6;
     double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
+    bool engine = op->engine != FT_ENGINE_BARE; /* whose kernels were timed there */
+    if (engine && device->matrix_issue == FT_ISSUE_MFMA) memory_rate *= FT_K_ATTENTION_DECODE_MFMA, resident = 0;
     double memory_ms = bytes * ((1 - resident) / memory_rate + resident / l2_rate);
     double mma_ms = 2 * pairs * rows * kv * (d + dv) / (th[EC] * ft__peak_tflops(device, ft__attention_math(op)) * 1e9);
     /* One SM's pace; parts whose bandwidth would outrun it (Blackwell: 27 bytes per clock and SM) keep up. */
