@@ -49,6 +49,8 @@ typedef struct ft_network {
     bool nvlink_named, xgmi_named, pcie_named;
     double pcie_gbps;   /* "PCIe Gen4 x8": of its lanes; 0: not said */
     bool pcie_switched; /* "PCIe switch" */
+    bool p2p_off;       /* "P2P disabled", "no P2P" */
+    bool xeon;          /* "Xeon", "Intel": whose memory it then goes through */
     enum { FT_AS_USUAL, FT_RAILS, FT_TREE } topology;
     double oversubscription; /* "2:1"; 0: not said */
 } ft_network;

@@ -20,6 +20,8 @@ typedef struct ft_tier {
     int64_t gpus;            /* in one domain of this tier; the outermost: all */
     bool switched;           /* any pair at full rate: NVSwitch, a fat tree without oversubscription */
     bool reduces;            /* in the switch: NVLS, SHARP */
+    bool by_host;            /* PCIe: GPUs do not reach each other, all goes through the host's memory */
+    bool xeon;               /* by_host: Intel's, which passes it on at a share of the slot's rate */
     int nccl;                /* version that runs over it, 100 * major + minor; 0: a recent one */
     double oversubscription; /* 1: none */
 } ft_tier;

@@ -54,11 +54,17 @@ void ft__tier_op(const ft_tier *tier, ft_collective kind, double bytes, int64_t 
     out->u.collective.link_gbps *= ft__tier_share(tier, ranks);
 }
 
+static bool slots_alone(const ft_network *words)
+{
+    return words->p2p_off || (words->pcie_named && !words->nvlink_named && !words->xgmi_named);
+}
+
 /* `words` may say that nodes are joined by PCIe alone, though the GPU has links: cards without their bridges, virtual
- * machines without the switch. A slot never makes a card faster than it is. */
+ * machines without the switch, NCCL that was told to leave peers alone (NCCL_P2P_DISABLE=1 is for NVLink too). A slot
+ * never makes a card faster than it is. */
 void ft__inner_tiers(const ft_device *device, int64_t per_node, const ft_network *words, ft_cluster *c)
 {
-    bool pcie = words->pcie_named && !words->nvlink_named && !words->xgmi_named;
+    bool pcie = slots_alone(words);
     int64_t domain = per_node;
     if (device->link_gpus > 8 && per_node < device->link_gpus && !ft__over_pcie(device) && !pcie)
         domain = device->link_gpus;
@@ -72,7 +78,11 @@ void ft__inner_tiers(const ft_device *device, int64_t per_node, const ft_network
         pcie_tier(&slot, domain, &c->tier[c->tiers++]);
     else if (!ft__bridged(device))
         ft__tier_inside(device, domain, &c->tier[c->tiers++]);
-    if (c->tier[c->tiers - 1].fabric == FT_PCIE) c->tier[c->tiers - 1].switched = words->pcie_switched;
+    ft_tier *slots = &c->tier[c->tiers - 1];
+    if (slots->fabric != FT_PCIE) return;
+    slots->by_host = words->p2p_off;
+    slots->xeon = words->p2p_off && words->xeon;
+    slots->switched = words->pcie_switched && !words->p2p_off;
 }
 
 /* What was said about the inside of a node against what the GPU has, so that nobody takes the one for the other. */
@@ -82,7 +92,7 @@ void ft__inside_said(const ft_device *device, const ft_network *words, char *out
     bool wrong_link = (words->nvlink_named && !(links && nvidia)) || (words->xgmi_named && !(links && !nvidia));
     if (wrong_link)
         snprintf(out, room, "; no %s: %.40s has none", words->nvlink_named ? "NVLink" : "xGMI", device->name);
-    else if (words->pcie_named && !words->nvlink_named && !words->xgmi_named && links)
+    else if (slots_alone(words) && !words->p2p_off && links)
         snprintf(out, room, "; PCIe as said, not the GPU's own %.31s", device->link_kind);
 }
 
@@ -90,8 +100,11 @@ void ft__inside_said(const ft_device *device, const ft_network *words, char *out
 void ft__slots_said(const ft_device *device, const ft_tier *t, char *out, size_t room)
 {
     const char *said = "; slots behind a PCIe switch";
-    if (t->fabric != FT_PCIE || t->gpus <= 2) return;
-    if (!t->switched && ft__pcie_box_measured(device))
+    if (t->fabric != FT_PCIE || (t->gpus <= 2 && !t->by_host)) return;
+    if (t->by_host)
+        said = t->xeon ? "; without P2P, through a Xeon's memory"
+                       : "; without P2P, through the host's memory (say \"Xeon\" where it is one: faster)";
+    else if (!t->switched && ft__pcie_box_measured(device))
         said = "; slots: an exchange by itself as measured without a switch, steps as in a box whose cards reach each "
                "other (the interval holds both)";
     else if (!t->switched && device->vendor == FT_VENDOR_NVIDIA && !ft__pcie_by_host(device))

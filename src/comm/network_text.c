@@ -4,7 +4,7 @@
  * the first other part with a rate or a fabric's name says the network. Rates are numbers with M, G or T and b or B
  * ("200 Gb/s", "400Gbps", "50 GB/s", "3.2 Tbps", "100GbE"): small b or no letter counts bits, capital B bytes. "8x", or
  * a plain number before a fabric's name or a rate, counts ports of a node; "/node", "per server" and "per GPU" say what
- * it is of. "rail-optimised", "fat tree" and "2:1" are of the whole. What is written as a figure is taken or refused,
+ * it is of. "rail-optimised", "fat tree" and "2:1" are of the whole, as "P2P disabled" is. What is written as a figure is taken or refused,
  * never passed over: a network that is silently another one is worse than a question. */
 #include <ctype.h>
 #include <math.h>
@@ -21,7 +21,7 @@ static const double most_gbit = 1e5, least_gbit = 1e-2; /* of a port or a node: 
 typedef struct part {
     double gbit, ports;
     bool size; /* "80 GB": without a second, and no network unless one is named */
-    bool per_node, per_gpu, inside_nvlink, inside_xgmi, inside_pcie, known;
+    bool per_node, per_gpu, inside_nvlink, inside_xgmi, inside_pcie, p2p, known;
     int kind;          /* ft_fabric or -1 */
     double generation; /* Gbit of HDR, NDR, ...; 0 */
     double pcie_generation, pcie_lanes;
@@ -145,11 +145,28 @@ static bool read_place(const char *w, size_t n, part *p)
     return p->per_node || p->per_gpu;
 }
 
+static bool denied(const part *p)
+{
+    static const char *const no[] = {"no", "non", "not", "without"};
+    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
+        if (is(p->before, p->before_length, no[i])) return true;
+    return false;
+}
+
+/* "no P2P", "P2P is disabled", and whose host it then goes through. */
+static bool read_peers(const char *w, size_t n, part *p, ft_network *out)
+{
+    bool p2p = is(w, n, "p2p"), off = starts(w, n, "disabl") || is(w, n, "off"), xeon = is(w, n, "xeon");
+    out->p2p_off |= (p2p && denied(p)) || (off && p->p2p && !denied(p));
+    out->xeon |= xeon || is(w, n, "intel");
+    p->p2p |= p2p;
+    return p2p || (off && p->p2p) || xeon;
+}
+
 /* Rails, trees, and what their upper cables leave of the rate. */
 static bool read_shape(const char *w, size_t n, part *p, ft_network *out)
 {
-    bool no = is(p->before, p->before_length, "no") || is(p->before, p->before_length, "non") ||
-              is(p->before, p->before_length, "not") || is(p->before, p->before_length, "without");
+    bool no = denied(p);
     if (starts(w, n, "rail"))
         out->topology = FT_RAILS;
     else if (starts(w, n, "fattree") || starts(w, n, "dragonfly") || is(w, n, "clos") || is(w, n, "spine") ||
@@ -197,7 +214,7 @@ static ft_status read_word(const char *w, size_t n, bool after_per, part *p, ft_
         p->pcie_generation = w[3] - '0';
     if (p->inside_pcie && n >= 2 && n <= 3 && w[0] == 'x' && isdigit((unsigned char)w[1]))
         p->pcie_lanes = number_at(w + 1, n - 1);
-    if (read_shape(w, n, p, out)) {
+    if (read_shape(w, n, p, out) || read_peers(w, n, p, out)) {
         p->known = true;
         return FT_OK;
     }

@@ -15,7 +15,12 @@
  * box of cards that reach each other, or behind a switch, is as fast as those; one of GeForce cards lies between them
  * and the measured one, and a pair of these has the rate of the host's memory. The interval holds both ends. An
  * exchange of the measured box that is asked for by itself is as measured; a step of its cards is in a box like the
- * others. */
+ * others.
+ *
+ * Where P2P is off (NCCL_P2P_DISABLE=1, machines that keep peers apart) any card is as a GeForce is. What the host is
+ * decides then: Intel's passes on half a slot's rate, whatever the generation, AMD's of 2019 to 2022 what pairs of
+ * GeForce cards have (lambdal/deeplearning-benchmark, logs of October 2022 to February 2023, when its script turned P2P
+ * off; docs/models/collective.md has the rates). */
 #include "comm/pcie_box.h"
 
 #include <math.h>
@@ -37,10 +42,10 @@ bool ft__pcie_by_host(const ft_device *device)
     return false;
 }
 
-static void pair_by_host(const ft_device *device, ft_comm *out)
+static void pair_by_host(double gbps, ft_comm *out)
 {
-    double ms = out->latency_ms + out->wire_bytes / (FT_K_NETWORK_PCIE_HOST_GBPS * 1e6);
-    if (!ft__pcie_by_host(device) || ms <= out->ms) return;
+    double ms = out->latency_ms + out->wire_bytes / (gbps * 1e6);
+    if (ms <= out->ms) return;
     out->high_ms = ms * out->high_ms / out->ms;
     out->ms = ms;
     out->source = FT_SOURCE_PHYSICS;
@@ -49,13 +54,15 @@ static void pair_by_host(const ft_device *device, ft_comm *out)
 void ft__pcie_box(const ft_device *device, const ft_tier *tier, const ft_group *group, ft_comm *out)
 {
     if (tier->fabric != FT_PCIE || !(tier->gbps > 0)) return;
-    if (!tier->switched && ft__pcie_box_measured(device) && (!group->in_step || group->size <= 2)) return;
+    bool by_host = tier->by_host || ft__pcie_by_host(device);
+    if (!tier->switched && !tier->by_host && ft__pcie_box_measured(device) && (!group->in_step || group->size <= 2))
+        return;
+    const double share = FT_K_NETWORK_PCIE_GOOD_SHARE * tier->gbps, rate = share * 1e6;
     if (group->size <= 2) {
-        pair_by_host(device, out);
+        if (by_host) pair_by_host(tier->xeon ? share : FT_K_NETWORK_PCIE_HOST_GBPS, out);
         return;
     }
-    bool reach = tier->switched || (device->vendor == FT_VENDOR_NVIDIA && !ft__pcie_by_host(device));
-    const double rate = FT_K_NETWORK_PCIE_GOOD_SHARE * tier->gbps * 1e6;
+    bool reach = tier->switched || tier->xeon || (device->vendor == FT_VENDOR_NVIDIA && !by_host);
     double wire_ms = out->wire_bytes / rate, good = fmin(out->ms, out->latency_ms + wire_ms);
     double below = out->low_ms / out->ms, above = out->high_ms / out->ms, slow = out->high_ms;
     out->ms = reach ? good : sqrt(good * out->ms);

@@ -161,6 +161,30 @@ static void cards_that_reach_each_other_need_no_switch(void **state)
     assert_true(few < 2 * of(built_in, "rtx_a4000", &plain, FT_COLLECTIVE_ALL_REDUCE, 1e4, 2, 1).ms);
 }
 
+static double pair_gbps(const char *gpu, const char *words)
+{
+    ft_cluster c = cluster_of(gpu, 2, words);
+    return 1e9 / (of(built_in, gpu, &c, FT_COLLECTIVE_ALL_REDUCE, 1e9, 2, 1).ms * 1e6);
+}
+
+/* NCCL_P2P_DISABLE=1: whatever joins them, GPUs are as fast as the host's memory, and a Xeon's is faster. Lambda's logs
+ * (docs/models/collective.md): 3.6 to 6.4 GB/s of pairs of A100 on EPYC, 8 of V100 and 26 to 57 of H100 on Xeons. */
+static void without_peers_the_host_decides(void **state)
+{
+    (void)state;
+    double links = pair_gbps("a100_sxm_80gb", NULL), off = pair_gbps("a100_sxm_80gb", "P2P disabled");
+    assert_true(links > 100 && off > 3 && off < 7);
+    assert_true(pair_gbps("a100_sxm_80gb", "PCIe switch without P2P") == off);
+    assert_true(pair_gbps("a100_sxm_80gb", "P2P not disabled") == links);
+    assert_true(pair_gbps("a100_pcie_80gb", "no P2P") == off);
+    double fourth = pair_gbps("v100_sxm_16gb", "no P2P; Xeon"), fifth = pair_gbps("h100_pcie", "no P2P; Xeon");
+    assert_true(fourth > 6 && fourth < 10 && fifth > 25 && fifth < 57);
+    ft_cluster eight = cluster_of("a100_sxm_80gb", 8, "no P2P"), xeon = cluster_of("a100_sxm_80gb", 8, "no P2P, Xeon");
+    double slow = of(built_in, "a100_sxm_80gb", &eight, FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 1).ms;
+    assert_true(slow > 1.5 * of(built_in, "a100_sxm_80gb", &xeon, FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 1).ms);
+    assert_non_null(strstr(eight.understood, "without P2P, through the host's memory"));
+}
+
 static void skew_makes_an_exchange_as_slow_as_its_heaviest_rank(void **state)
 {
     (void)state;
@@ -233,6 +257,7 @@ int main(void)
         cmocka_unit_test(slots_are_as_good_as_their_box),
         cmocka_unit_test(steps_are_in_no_measured_box),
         cmocka_unit_test(cards_that_reach_each_other_need_no_switch),
+        cmocka_unit_test(without_peers_the_host_decides),
         cmocka_unit_test(skew_makes_an_exchange_as_slow_as_its_heaviest_rank),
         cmocka_unit_test(a_predictor_without_exchanges_answers_from_physics),
         cmocka_unit_test(wider_intervals_hold_more),
