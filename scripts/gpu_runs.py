@@ -7,7 +7,8 @@
                            the first FlashAttention (`attn_impl: triton` of 2023)
   published/runs.jsonl     runs whose request is there: those of steps (`truth_ms`); `weak` ones, which leave something unsaid, are left out
 
-Nothing is chosen here: what a file says becomes a key of the request, what it does not say stays at the default.
+Nothing is chosen here: what a file says becomes a key of the request, what it does not say stays at the default. Of Lambda's runs on several
+GPUs the request gains what the script that ran them says (`without_p2p`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,12 @@ FOUNDRY_GPUS = {"H100-SXM-80GB": "h100_sxm", "A100-SXM-80GB": "a100_sxm_80gb", "
 LABEL_GPUS = {"NVIDIA_A100-SXM4-40GB": "a100_sxm_40gb", "NVIDIA_A100_80GB_PCIe": "a100_pcie_80gb", "NVIDIA_H100_80GB_HBM3": "h100_sxm",
               "NVIDIA_L4": "l4", "AMD_Instinct_MI250": "mi250"}  # beside those of scripts/accuracy
 RANKS = 4  # GPUs of NeuSight's servers
+LAMBDA = "Lambda deeplearning-benchmark"
+# Its script had `export NCCL_P2P_DISABLE=1` from 16 October 2022 (commit 0a684b62) to 6 February 2023 (aad0d1cd). Machines whose logs
+# (pytorch/results/*_v1) are of these days, and whose host is a Xeon by their sys_pytorch.txt: GPU and how many of them.
+WITHOUT_P2P = {("a100_pcie_80gb", 2), ("a100_sxm_80gb", 2), ("a100_sxm_80gb", 4), ("a100_sxm_80gb", 8), ("h100_pcie", 2), ("h100_pcie", 8),
+               ("rtx_3090", 2), ("rtx_4090", 2), ("rtx_6000_ada", 2), ("rtx_a6000", 2), ("v100_sxm_16gb", 2), ("v100_sxm_16gb", 8)}
+WITH_XEON = {"h100_pcie", "v100_sxm_16gb"}
 
 
 def of_accuracy():
@@ -74,7 +81,17 @@ def of_foundry(row: dict) -> dict | None:
 def of_run(row: dict) -> dict | None:
     if row.get("weak") or row.get("quantity") == "e2e_ms" or "truth_ms" not in row:
         return None
-    return {"source": row["source"], "request": row["request"], "step_ms": row["truth_ms"]}
+    return {"source": row["source"], "request": without_p2p(row), "step_ms": row["truth_ms"]}
+
+
+def without_p2p(row: dict) -> dict:
+    """The request with what Lambda's script of its day says of how GPUs reach each other."""
+    asked = row["request"]
+    gpu, several = asked["gpu"], asked.get("parallel", {}).get("dp", 1)
+    if not row["source"].startswith(LAMBDA) or not isinstance(gpu, str) or (gpu, several) not in WITHOUT_P2P:
+        return asked
+    host = ", Xeon" if gpu in WITH_XEON else ""
+    return {**asked, "cluster": {**asked.get("cluster", {}), "interconnect": f"PCIe without P2P{host}"}}
 
 
 def runs(data: pathlib.Path) -> list[dict]:
