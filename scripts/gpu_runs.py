@@ -8,7 +8,8 @@
   published/runs.jsonl     runs whose request is there: those of steps (`truth_ms`); `weak` ones, which leave something unsaid, are left out
 
 Nothing is chosen here: what a file says becomes a key of the request, what it does not say stays at the default. Of Lambda's runs on several
-GPUs the request gains what the script that ran them says (`without_p2p`).
+GPUs the request gains what the script that ran them says (`without_p2p`), and of its BERT a step is what the log ends at
+(data/published/lambda_steady.jsonl), not what its table counts: 100 steps in the time of 101 and of the start.
 """
 
 from __future__ import annotations
@@ -78,10 +79,16 @@ def of_foundry(row: dict) -> dict | None:
     return {"source": FOUNDRY, "request": request, "step_ms": 1e3 * float(row["step_time_s"])}
 
 
-def of_run(row: dict) -> dict | None:
+def steady_steps() -> dict[str, float]:
+    """Steps as Lambda's logs have them, by the row of its tables that counts one too few and the start too."""
+    rows = map(json.loads, (HERE.parent / "data/published/lambda_steady.jsonl").read_text(encoding="utf-8").splitlines())
+    return {row["of"]: row["truth_ms"] for row in rows if "of" in row}
+
+
+def of_run(row: dict, steady: dict[str, float]) -> dict | None:
     if row.get("weak") or row.get("quantity") == "e2e_ms" or "truth_ms" not in row:
         return None
-    return {"source": row["source"], "request": without_p2p(row), "step_ms": row["truth_ms"]}
+    return {"source": row["source"], "request": without_p2p(row), "step_ms": steady.get(row["id"], row["truth_ms"])}
 
 
 def without_p2p(row: dict) -> dict:
@@ -103,5 +110,6 @@ def runs(data: pathlib.Path) -> list[dict]:
                 rows += map(make, csv.DictReader(file))
     path = data / "published/runs.jsonl"
     if path.exists():
-        rows += (of_run(json.loads(line)) for line in path.read_text(encoding="utf-8").splitlines())
+        steady = steady_steps()
+        rows += (of_run(json.loads(line), steady) for line in path.read_text(encoding="utf-8").splitlines())
     return [row for row in rows if row]
