@@ -100,6 +100,8 @@ class EveryKey(TypedDict, total=False):
         "sgd_momentum",
         "muon",
         "lamb",
+        "adamw_loop",
+        "bert_adam",
         "none",
     ]
     master_weights: bool

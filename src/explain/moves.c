@@ -25,7 +25,7 @@ bool ft__move_exact(const ft_move *m, const ft_change *now)
 {
     if (m->kind == FT_MOVE_BATCH) return now->work.task != FT_TRAIN; /* another batch is another optimisation */
     if (m->kind == FT_MOVE_OPTIMIZER)                                /* the same update, in fewer kernels */
-        return m->to == FT_ADAMW && now->work.optimizer == FT_ADAMW_FOREACH;
+        return m->to == FT_ADAMW && (now->work.optimizer == FT_ADAMW_FOREACH || now->work.optimizer == FT_ADAMW_LOOP);
     return moves[m->kind].after == KEPT;
 }
 

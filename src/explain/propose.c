@@ -123,7 +123,7 @@ static void propose_execution(proposals *p)
         propose(p, FT_MOVE_CACHE, FT_CACHE_PAGED);
     }
     if (!training) return;
-    if (w->optimizer == FT_ADAMW_FOREACH) propose(p, FT_MOVE_OPTIMIZER, FT_ADAMW);
+    if (w->optimizer == FT_ADAMW_FOREACH || w->optimizer == FT_ADAMW_LOOP) propose(p, FT_MOVE_OPTIMIZER, FT_ADAMW);
     if (w->recompute != FT_RECOMPUTE_NONE) propose(p, FT_MOVE_RECOMPUTE, FT_RECOMPUTE_NONE);
     if (w->recompute == FT_RECOMPUTE_FULL) propose(p, FT_MOVE_RECOMPUTE, FT_RECOMPUTE_SELECTIVE);
 }

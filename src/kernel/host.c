@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "kernel/host_constants.h"
+#include "kernel/optimizer_constants.h"
 
 const ft_host *ft__host_usual(void) { return &ft__hosts[ft__usual_host]; }
 
@@ -77,11 +78,22 @@ static bool is_listed(const ft_node *n)
     return n->op.kind == FT_OP_OPTIMIZER && n->op.name && strstr(n->op.name, "foreach") != NULL;
 }
 
+/* Kernels of a tensor where the update is a loop over them; 0: it is none. */
+static double looped(const ft_node *n)
+{
+    if (n->op.kind != FT_OP_OPTIMIZER || !n->op.name) return 0;
+    for (int i = 0; i < FT_K_OPTIMIZER_KINDS_COUNT; i++)
+        if (ft__k_optimizer_kinds[i].loops && !strcmp(ft__k_optimizer_kinds[i].name, n->op.name))
+            return ft__k_optimizer_kinds[i].kernels;
+    return 0;
+}
+
 /* AdamW's lists (torch/optim/adam.py, _multi_tensor_adam): step, decay, two moments of two calls each, two corrections,
  * root, quotient, epsilon, update. The GPU has done the first while the host still makes up the others. */
 double ft__host_calls(const ft_node *n)
 {
     enum { OF_LISTS = 12 };
+    if (looped(n) > 0) return looped(n) * (double)n->op.u.optimizer.tensors;
     return is_listed(n) ? OF_LISTS : 1;
 }
 
@@ -94,8 +106,11 @@ static double tensors_us(const ft_issuer *by, const ft_node *n)
     if (n->op.kind != FT_OP_OPTIMIZER) return 0;
     const bool clips = ft__node_site(n) == FT_SITE_CLIP_GRAD_NORM;
     const bool listed = is_listed(n);
-    const double each = clips ? host->update.clip_us
-                              : host->update.zero_us + (listed ? host->update.foreach_us : host->update.fused_us);
+    const double kernels = looped(n);
+    const double step = kernels > 0 ? kernels * host->python.loop_us
+                        : listed    ? host->update.foreach_us
+                                    : host->update.fused_us;
+    const double each = clips ? host->update.clip_us : host->update.zero_us + step;
     const double call = clips ? host->update.clip_call_us : listed ? host->update.foreach_call_us : 0;
     return as_operators(by, call + each * (double)n->op.u.optimizer.tensors);
 }

@@ -11,7 +11,8 @@
  * Traffic per parameter is in passes of the parameters' own width (states have the parameters' dtype here). Not
  * measured by us, from their definitions: 8-bit AdamW, Adafactor (row and column statistics: its passes are of the
  * update, kernels per tensor), LAMB (AdamW and two norms), Muon (momentum, then five Newton-Schulz iterations of three
- * products each on every matrix, taken as square: 30 n^3 flop).
+ * products each on every matrix, taken as square: 30 n^3 flop), and AdamW in a loop over tensors, whose kernels are
+ * PyTorch's own: the host is what such a step waits for (host.c).
  *
  * Leaves out: lists of very different sizes (their chunks add up all the same), sharded and offloaded states. */
 #include <math.h>
@@ -66,16 +67,21 @@ enum {
     ADAFACTOR,
     LAMB,
     MUON,
+    ADAMW_LOOP,
+    BERT_ADAM,
     VARIANTS
 };
+
+enum { TRIPS = 32 }; /* through memory, of a block over its chunk: 65,536 elements by 512 threads, four at a time */
 
 _Static_assert((int)FT_K_OPTIMIZER_KINDS_COUNT == (int)VARIANTS, "a line of the table for every variant");
 
 static const int fallbacks[VARIANTS] = {
-    [ADAMW_FUSED] = -1,        [ADAMW_FOREACH] = ADAMW_FUSED,    [SGD_FOREACH] = ADAMW_FUSED,
-    [SGD_FUSED] = SGD_FOREACH, [MOMENTUM_FOREACH] = SGD_FOREACH, [MOMENTUM_FUSED] = MOMENTUM_FOREACH,
-    [CLIP] = SGD_FOREACH,      [ADAMW_8BIT] = ADAMW_FUSED,       [ADAFACTOR] = ADAMW_FOREACH,
-    [LAMB] = ADAMW_FOREACH,    [MUON] = MOMENTUM_FOREACH,
+    [ADAMW_FUSED] = -1,          [ADAMW_FOREACH] = ADAMW_FUSED,    [SGD_FOREACH] = ADAMW_FUSED,
+    [SGD_FUSED] = SGD_FOREACH,   [MOMENTUM_FOREACH] = SGD_FOREACH, [MOMENTUM_FUSED] = MOMENTUM_FOREACH,
+    [CLIP] = SGD_FOREACH,        [ADAMW_8BIT] = ADAMW_FUSED,       [ADAFACTOR] = ADAMW_FOREACH,
+    [LAMB] = ADAMW_FOREACH,      [MUON] = MOMENTUM_FOREACH,        [ADAMW_LOOP] = ADAMW_FOREACH,
+    [BERT_ADAM] = ADAMW_FOREACH,
 };
 
 static int variant_of(const ft_op *op)
@@ -123,6 +129,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double issue = params * kind->kernels * th[ISSUE] * (odd ? th[ISSUE_ODD] : 1) / ft__lane_rate(device);
     double waves = fmax(1, blocks / groups / (4 * device->sms));
     double chain = launches * waves * th[CHUNK_US] * (odd ? th[CHUNK_ODD] : 1) * fmin(1, size / chunk) * 1e-3;
+    if (kind->loops) chain /= TRIPS; /* blocks of plain kernels walk no chunk */
     double matrix = 0;
     if (kind == &ft__k_optimizer_kinds[MUON])
         matrix = 30 * tensors * size * sqrt(size) / (th[MATRIX] * ft__peak_tflops(device, FT_BF16) * 1e9);

@@ -124,7 +124,9 @@ static bool apply(change c, ft_workload *w)
         if (wide(w->kv_dtype)) w->kv_dtype = FT_BF16;
         return true;
     case OPTIMIZER_8BIT:
-        if (!training || (w->optimizer != FT_ADAMW && w->optimizer != FT_ADAMW_FOREACH)) return false;
+        if (!training ||
+            (w->optimizer != FT_ADAMW && w->optimizer != FT_ADAMW_FOREACH && w->optimizer != FT_ADAMW_LOOP))
+            return false;
         w->optimizer = FT_ADAMW_8BIT;
         return true;
     case ADAPTERS:

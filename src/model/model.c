@@ -50,6 +50,8 @@ static void optimizer(ft_maker *m)
         [FT_SGD_MOMENTUM] = "sgd_momentum",
         [FT_MUON] = "muon",
         [FT_LAMB] = "lamb",
+        [FT_ADAMW_LOOP] = "adamw_loop",
+        [FT_BERT_ADAM] = "bert_adam",
     };
     ft_build *b = &m->b;
     const ft_workload *w = m->work;
@@ -61,7 +63,7 @@ static void optimizer(ft_maker *m)
     if (w->master_weights || (w->lora_rank > 0 && m->b.adapters.form != FT_ADAPTER_MODEL)) b->stored = FT_FP32;
     if (w->clip) update(b, FT_AT(CLIP_GRAD_NORM), "clip_grad_norm", 1);
     update(b, FT_AT(OPTIMIZER), names[w->optimizer], 1);
-    bool adam = w->optimizer == FT_ADAMW || w->optimizer == FT_ADAMW_FOREACH || w->optimizer == FT_LAMB;
+    bool adam = ft__keeps_moments(w->optimizer);
     double wide = ft_dtype_bytes(b->stored);
     if (adam && w->moment_bytes > 0 && b->status == FT_OK) /* of seven passes four are the moments' */
         b->g->nodes[b->g->node_count - 1].traffic = (float)((3 * wide + 4 * w->moment_bytes) / (7 * wide));

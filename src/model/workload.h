@@ -42,9 +42,17 @@ typedef enum ft_optimizer {
     FT_SGD_MOMENTUM,
     FT_MUON,
     FT_LAMB,
+    FT_ADAMW_LOOP,
+    FT_BERT_ADAM,
     FT_NO_OPTIMIZER,
     FT_OPTIMIZER_COUNT
 } ft_optimizer;
+
+/* Two moments of every parameter, in a format that can be said. */
+static inline bool ft__keeps_moments(ft_optimizer o)
+{
+    return o == FT_ADAMW || o == FT_ADAMW_FOREACH || o == FT_LAMB || o == FT_ADAMW_LOOP || o == FT_BERT_ADAM;
+}
 
 /* What is done with the logits. upcast: copied to fp32 first, as transformers does; narrow: in their own format; fused:
  * one kernel each way, the gradient over the logits (Liger's, Apex', FlashAttention's); fused_linear: head and loss in

@@ -51,7 +51,7 @@ static const char *updating(const ft_effect_case *c)
 
 static const char *moments(const ft_effect_case *c)
 {
-    bool has = c->w->optimizer == FT_ADAMW || c->w->optimizer == FT_ADAMW_FOREACH || c->w->optimizer == FT_LAMB;
+    bool has = ft__keeps_moments(c->w->optimizer);
     return updating(c) ? updating(c) : has ? NULL : "the optimizer keeps its states in a format of its own";
 }
 

@@ -86,7 +86,8 @@
       "`plain`: without them")                                                                                         \
     FLAG(OPTIMIZER, "optimizer", WORD, 0, 0, WORDS(optimizer), 0, "optimizer", 0, NULL, STEPS | LARGEST,               \
       "none: forward and backward alone",                                                                              \
-      "`adamw`, `adamw_foreach`, `adamw_8bit`, `adafactor`, `sgd`, `sgd_momentum`, `muon`, `lamb`, `none`")            \
+      "`adamw`, `adamw_foreach`, `adamw_8bit`, `adafactor`, `sgd`, `sgd_momentum`, `muon`, `lamb`, `none`; "           \
+      "`adamw_loop`: tensor by tensor (`foreach=False`), `bert_adam`: likewise, each clipped by itself")               \
     FLAG(MASTER_WEIGHTS, "master_weights", SWITCH, 0, 0, NO_WORDS, 0, "master-weights", 0, NULL, STEPS | LARGEST,      \
       "fp32 copies of low-precision weights (the Megatron recipe)",                                                    \
       "false; true: fp32 copies of low-precision weights (the Megatron recipe)")                                       \

@@ -303,20 +303,10 @@ static ft_status check_pass(const ft_op *op, ft_error *err)
 /* The names PyTorch users give their steps. A name outside this list would be costed as plain SGD without a word. */
 static ft_status check_optimizer(const ft_op *op, ft_error *err)
 {
-    static const char *const names[] = {"adamw",
-                                        "adamw_fused",
-                                        "adamw_foreach",
-                                        "adamw_8bit",
-                                        "adam",
-                                        "adafactor",
-                                        "sgd",
-                                        "sgd_fused",
-                                        "sgd_foreach",
-                                        "sgd_momentum",
-                                        "sgd_momentum_fused",
-                                        "sgd_momentum_foreach",
-                                        "muon",
-                                        "lamb",
+    static const char *const names[] = {"adamw",         "adamw_fused",  "adamw_foreach",      "adamw_loop",
+                                        "adamw_8bit",    "adam",         "adafactor",          "bert_adam",
+                                        "sgd",           "sgd_fused",    "sgd_foreach",        "muon",
+                                        "lamb",          "sgd_momentum", "sgd_momentum_fused", "sgd_momentum_foreach",
                                         "clip_grad_norm"};
     if (op->kind != FT_OP_OPTIMIZER) return FT_OK;
     for (size_t i = 0; i < COUNT(names); i++)
@@ -327,8 +317,8 @@ static ft_status check_optimizer(const ft_op *op, ft_error *err)
                            nearest);
     return ft__fail_at(
         err, FT_E_NAME, "name", 0, 0,
-        "unknown optimizer \"%.60s\"; known are adamw, adamw_foreach, adamw_fused, adamw_8bit, adafactor, "
-        "sgd, sgd_momentum, muon, clip_grad_norm",
+        "unknown optimizer \"%.60s\"; known are adamw, adamw_foreach, adamw_fused, adamw_loop, adamw_8bit, "
+        "adafactor, bert_adam, sgd, sgd_momentum, muon, clip_grad_norm",
         op->name);
 }
 

@@ -41,6 +41,8 @@ const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT] = {[FT_ADAMW] = "adamw
                                                              [FT_SGD_MOMENTUM] = "sgd_momentum",
                                                              [FT_MUON] = "muon",
                                                              [FT_LAMB] = "lamb",
+                                                             [FT_ADAMW_LOOP] = "adamw_loop",
+                                                             [FT_BERT_ADAM] = "bert_adam",
                                                              [FT_NO_OPTIMIZER] = "none"};
 const char *const ft__recompute_words[3] = {
     [FT_RECOMPUTE_NONE] = "none", [FT_RECOMPUTE_SELECTIVE] = "selective", [FT_RECOMPUTE_FULL] = "full"};

@@ -25,6 +25,8 @@ int ft__optimizer_states(const ft_workload *work, const ft_tensor *parameter, do
     case FT_ADAMW:
     case FT_ADAMW_FOREACH:
     case FT_LAMB:
+    case FT_ADAMW_LOOP:
+    case FT_BERT_ADAM:
         parts[n++] = (work->moment_bytes > 0 ? work->moment_bytes : element) * numel;
         parts[n++] = (work->moment_bytes > 0 ? work->moment_bytes : element) * numel;
         break;
@@ -74,6 +76,9 @@ double ft__update_workspace(const ft_workload *work, double all, const ft_tensor
         const double side = fmin((double)widest->rows, (double)widest->cols);
         return 2 * (3 * ft__tensor_numel(widest) + 2 * side * side);
     }
+    case FT_ADAMW_LOOP: return widest ? 4 * ft__tensor_numel(widest) : 0; /* the root of one tensor's second moments */
+    case FT_BERT_ADAM: /* the update, decay and what is taken off, before the first is dropped */
+        return widest ? 12 * ft__tensor_numel(widest) : 0;
     case FT_ADAFACTOR: /* the update in fp32, and its square while the statistics are taken */
         return widest ? 8 * ft__tensor_numel(widest) : 0;
     default: return 0;

@@ -14,9 +14,9 @@ static ft_op step(const char *name, ft_dtype dtype, int64_t params, int64_t tens
     return op;
 }
 
-static const char *const names[] = {"adamw",     "adamw_fused", "adamw_foreach",      "adamw_8bit",
-                                    "adafactor", "sgd",         "sgd_momentum",       "sgd_fused",
-                                    "muon",      "lamb",        "sgd_momentum_fused", "clip_grad_norm"};
+static const char *const names[] = {
+    "adamw",     "adamw_fused", "adamw_foreach", "adamw_8bit",         "adafactor",      "sgd",        "sgd_momentum",
+    "sgd_fused", "muon",        "lamb",          "sgd_momentum_fused", "clip_grad_norm", "adamw_loop", "bert_adam"};
 enum { NAMES = sizeof names / sizeof *names };
 
 static void no_step_beats_the_roofline(void **state)
@@ -65,6 +65,19 @@ static void foreach_moves_every_state_many_times(void **state)
     ft_op fused = step("adamw_fused", FT_FP32, 1 << 28, 16), foreach = step("adamw_foreach", FT_FP32, 1 << 28, 16);
     double ratio = limit_ms(&h200, &foreach) / limit_ms(&h200, &fused);
     assert_true(ratio > 2.5 && ratio < 5); /* measured 3.1 */
+}
+
+/* A loop moves as much however many tensors it has, and has a kernel of its own for each of them. */
+static void a_loop_pays_for_every_tensor(void **state)
+{
+    (void)state;
+    ft_device h200 = limit_device("h200_sxm");
+    ft_op few = step("adamw_loop", FT_FP32, 1 << 28, 16), many = step("adamw_loop", FT_FP32, 1 << 28, 1024);
+    ft_op fused = step("adamw_fused", FT_FP32, 1 << 28, 16), bert = step("bert_adam", FT_FP32, 1 << 28, 16);
+    double ratio = limit_ms(&h200, &few) / limit_ms(&h200, &fused);
+    assert_true(ratio > 2 && ratio < 4); /* 20 passes over seven */
+    assert_true(limit_ms(&h200, &bert) > 1.3 * limit_ms(&h200, &few));
+    assert_true(limit_ms(&h200, &many) > limit_ms(&h200, &few) + 2);
 }
 
 static void odd_sizes_lose_the_vectorised_path(void **state)
@@ -123,6 +136,7 @@ int main(void)
         cmocka_unit_test(more_parameters_or_more_tensors_take_longer),
         cmocka_unit_test(a_small_step_costs_a_chunk_not_its_bytes),
         cmocka_unit_test(foreach_moves_every_state_many_times),
+        cmocka_unit_test(a_loop_pays_for_every_tensor),
         cmocka_unit_test(odd_sizes_lose_the_vectorised_path),
         cmocka_unit_test(bandwidth_only_helps),
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
