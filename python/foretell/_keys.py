@@ -113,7 +113,7 @@ class EveryKey(TypedDict, total=False):
     host_us_per_op: float
     layout: Literal["nhwc", "nchw"]
     images: int
-    image_size: str
+    image_size: int | str | Sequence[int]
     frames: int
     source_tokens: int
     mtp: int

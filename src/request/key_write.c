@@ -63,6 +63,7 @@ json_t *ft__key_typed(ft_key_id id, const char *text)
     case FT_KEY_DTYPE:
     case FT_KEY_TRIED:
     case FT_KEY_PAIR:
+    case FT_KEY_EXTENT:
     case FT_KEY_OBJECTS:
     case FT_KEY_GPU:
     case FT_KEY_GPUS:
@@ -139,6 +140,7 @@ static json_t *value_of(const ft_key_row *k, const ft_said_value *v)
     case FT_KEY_TRIED:
     case FT_KEY_TRIED_WORDS:
     case FT_KEY_PAIR:
+    case FT_KEY_EXTENT:
     case FT_KEY_TEXTS:
     case FT_KEY_OBJECTS:
     case FT_KEY_GPU:

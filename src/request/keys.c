@@ -147,7 +147,7 @@ const char *ft__key_type_name(ft_key_type type)
         [FT_KEY_TRIED] = "tried",   [FT_KEY_PAIR] = "pair",       [FT_KEY_TRIED_WORDS] = "tried_words",
         [FT_KEY_TEXTS] = "texts",   [FT_KEY_OBJECTS] = "objects", [FT_KEY_GPU] = "gpu",
         [FT_KEY_GPUS] = "gpus",     [FT_KEY_NAMED] = "named",     [FT_KEY_SECTION] = "section",
-        [FT_KEY_ANY] = "any",
+        [FT_KEY_ANY] = "any",       [FT_KEY_EXTENT] = "extent",
     };
     return names[type];
 }
@@ -248,6 +248,7 @@ static ft_status read_value(const json_t *object, const char *where, const ft_ke
     case FT_KEY_TRIED:
     case FT_KEY_TRIED_WORDS:
     case FT_KEY_PAIR:
+    case FT_KEY_EXTENT:
     case FT_KEY_TEXTS:
     case FT_KEY_OBJECTS:
     case FT_KEY_GPU:

@@ -22,6 +22,7 @@ typedef enum ft_key_type {
     FT_KEY_TRIED,       /* likewise, or "auto": what a search tries */
     FT_KEY_TRIED_WORDS, /* "auto", one of a few, or a list of them */
     FT_KEY_PAIR,        /* two numbers, [0.8, 1]; typed as "0.8:1" */
+    FT_KEY_EXTENT,      /* height and width: "768x1024", [768, 1024], or one number for both */
     FT_KEY_TEXTS,       /* a text, or a list of them */
     FT_KEY_OBJECTS,     /* a list of objects, or of files that hold some */
     FT_KEY_GPU,         /* a name, a file or an object: the context finds it */

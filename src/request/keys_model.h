@@ -124,9 +124,11 @@
       "pictures beside each sequence, of models that see",                                                             \
       "pictures beside each sequence, of a model with a vision tower: the tower runs over them, and their tokens are " \
       "added to `seq`. In `decode` they are tokens of the cache alone")                                                \
-    FLAG(IMAGE_SIZE, "image_size", TEXT, 0, 0, NO_WORDS, DEPENDS, "image-size", 0, "HxW", STEPS | INFER | LARGEST,     \
-      "height and width in pixels of pictures or videos [1024x1024, or the model's own]",                              \
-      "height and width of those pictures in pixels, `\"768x1024\"`; `1024x1024` when left out. Towers of one size "   \
+    FLAG(IMAGE_SIZE, "image_size", EXTENT, 1, 65536, NO_WORDS, DEPENDS, "image-size", 0, "HxW",                        \
+      STEPS | INFER | LARGEST,                                                                                         \
+      "height and width in pixels of pictures or videos, one number for squares [1024x1024, or the model's own]",      \
+      "height and width of those pictures in pixels, `\"768x1024\"` or `[768, 1024]`, of squares one number; "         \
+      "`1024x1024` when left out. Towers of one size "                                                                 \
       "have their own. Of a model of pictures and of a denoiser: what it takes, square but for a video's frames; its " \
       "config's when left out")                                                                                        \
     FLAG(FRAMES, "frames", WHOLE, 0, 100000, NO_WORDS, DEPENDS, "frames", 0, "N", STEPS | INFER | LARGEST,             \

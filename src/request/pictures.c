@@ -7,10 +7,20 @@
 
 #include "base/text.h"
 
-enum { USUAL_EDGE = 1024, LARGEST_EDGE = 65536 };
+enum { USUAL_EDGE = 1024 };
+
+static bool in_range(int64_t height, int64_t width, ft_picture_size *out)
+{
+    const ft_key_row *k = &ft__keys[FT_KEY_ID_IMAGE_SIZE];
+    const int64_t least = (int64_t)k->low, most = (int64_t)k->high;
+    if (height < least || width < least || height > most || width > most) return false;
+    out->height = height;
+    out->width = width;
+    return true;
+}
 
 /* "768x1024", or one number for both. */
-static bool read_size(const char *text, ft_picture_size *out)
+static bool read_text(const char *text, ft_picture_size *out)
 {
     char *end;
     long first = strtol(text, &end, 10), second = first;
@@ -20,20 +30,30 @@ static bool read_size(const char *text, ft_picture_size *out)
         second = strtol(rest, &end, 10);
         if (end == rest) return false;
     }
-    if (*end || first < 1 || second < 1 || first > LARGEST_EDGE || second > LARGEST_EDGE) return false;
-    out->height = first;
-    out->width = second;
-    return true;
+    return !*end && in_range(first, second, out);
+}
+
+static bool read_size(const json_t *size, ft_picture_size *out)
+{
+    const json_t *height = json_array_get(size, 0), *width = json_array_get(size, 1);
+    if (json_is_string(size)) return read_text(json_string_value(size), out);
+    if (json_is_integer(size)) return in_range(json_integer_value(size), json_integer_value(size), out);
+    if (json_array_size(size) != 2 || !json_is_integer(height) || !json_is_integer(width)) return false;
+    return in_range(json_integer_value(height), json_integer_value(width), out);
 }
 
 ft_status ft__picture_size_read(const ft_said *said, ft_picture_size *out, ft_error *err)
 {
-    const char *size = said->at[FT_KEY_ID_IMAGE_SIZE].text;
+    const json_t *size = said->at[FT_KEY_ID_IMAGE_SIZE].json;
     out->frames = ft__whole_of(said, FT_KEY_ID_FRAMES);
     if (!size || read_size(size, out)) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
-                       "\"%.*s\" is not a height and width in pixels from 1 to %d, like \"768x1024\"",
-                       (int)ft__utf8_cut(size, 40), size, LARGEST_EDGE);
+    char *text = json_dumps(size, JSON_ENCODE_ANY);
+    const ft_status status =
+        ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
+                    "%.*s is not a height and width in pixels from 1 to %.0f, like \"768x1024\", [768, 1024] or 1024",
+                    text ? (int)ft__utf8_cut(text, 40) : 2, text ? text : "it", ft__keys[FT_KEY_ID_IMAGE_SIZE].high);
+    free(text);
+    return status;
 }
 
 /* What a model reads or makes that a request has no usual word for. */

@@ -172,6 +172,9 @@ static json_t *value(dice *d, const ft_key_row *row)
     case FT_KEY_WHOLES: return roll(d, 2) ? several(d, row, whole) : whole(d, row);
     case FT_KEY_TRIED_WORDS: return roll(d, 2) ? several(d, row, word) : word(d, row);
     case FT_KEY_PAIR: return json_pack("[o, o]", real(d, row), real(d, row));
+    case FT_KEY_EXTENT:
+        if (roll(d, 3) == 0) return json_pack("[o, o]", whole(d, row), whole(d, row));
+        return roll(d, 2) ? whole(d, row) : text(d, row);
     case FT_KEY_TEXTS: return roll(d, 2) ? several(d, row, text) : text(d, row);
     case FT_KEY_OBJECTS: return several(d, row, request_row);
     case FT_KEY_GPU: return gpu(d);

@@ -166,6 +166,21 @@ static void add_pair(ft_text *out, const ft_key_row *k)
     ft__json_close_list(out);
 }
 
+static void add_extent(ft_text *out, const ft_key_row *k)
+{
+    ft__json_member_list(out, "anyOf");
+    one_whole(out, k);
+    ft__json_open(out);
+    add_type(out, "array");
+    ft__json_key(out, "items");
+    one_whole(out, k);
+    ft__json_member_whole(out, "minItems", 2);
+    ft__json_member_whole(out, "maxItems", 2);
+    ft__json_close(out);
+    add_plain(out, "string");
+    ft__json_close_list(out);
+}
+
 static void add_value(ft_text *out, const ft_key_row *k)
 {
     switch (k->type) {
@@ -195,6 +210,7 @@ static void add_value(ft_text *out, const ft_key_row *k)
     case FT_KEY_TRIED: add_either(out, k, one_whole, true); return;
     case FT_KEY_TRIED_WORDS: add_either(out, k, one_word, true); return;
     case FT_KEY_PAIR: add_pair(out, k); return;
+    case FT_KEY_EXTENT: add_extent(out, k); return;
     case FT_KEY_TEXTS: add_either(out, k, one_text, false); return;
     case FT_KEY_OBJECTS:
         add_type(out, "array");
