@@ -263,13 +263,28 @@ static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_g
     return step->memory.remedy ? FT_OK : ft__no_memory(err);
 }
 
-/* Of the device's spec, then of the request. */
-static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, const char **out, ft_error *err)
+/* Pages leave a GPU that is full. Whether it is, only the forecast says. */
+static const char *idle_pages(const ft_model_request *r, const ft_step *step)
 {
-    const char *device = ft__device_warnings(s, r->device);
+    const unsigned pages = 1u << FT_OFFLOAD_PAGED_OPTIMIZER;
+    if (!ft__offloads(&r->work, FT_OFFLOAD_PAGED_OPTIMIZER) || step->memory.paged_bytes > 0) return "";
+    for (size_t i = 0; i < r->idle_count; i++)
+        if (r->idle[i].key == FT_KEY_ID_OFFLOAD) return "";
+    return r->work.offload == pages
+               ? "\"offload\" has no effect: the optimizer's states find room on the GPU, no page leaves"
+               : "\"paged_optimizer\" in \"offload\" has no effect: the optimizer's states find room "
+                 "on the GPU, no page leaves";
+}
+
+/* Of the device's spec, then of the request. */
+static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, const ft_step *step, const char **out,
+                                  ft_error *err)
+{
+    const char *device = ft__device_warnings(s, r->device), *pages = idle_pages(r, step);
     *out = "";
     bool file = r->arch->warnings && *r->arch->warnings;
-    if (!*device && !r->remark[0] && !r->quantized[0] && !r->arch->nearest && !file && !r->idle_count) return FT_OK;
+    if (!*device && !r->remark[0] && !r->quantized[0] && !r->arch->nearest && !file && !r->idle_count && !*pages)
+        return FT_OK;
     ft__text_clear(&s->remarks);
     ft__text_add(&s->remarks, device);
     if (r->remark[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->remark);
@@ -279,6 +294,7 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
                       r->arch->model_type);
     if (file) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->arch->warnings);
     ft__idle_say(r->idle, r->idle_count, &s->remarks);
+    if (*pages) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", pages);
     if (s->remarks.failed) return ft__no_memory(err);
     *out = s->remarks.at;
     return FT_OK;
@@ -301,7 +317,7 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));
     ft__rollout_apply(&rollout, step);
     if (alone(r)) FT_TRY(add_remedy(s, r, g, step, err));
-    FT_TRY(collect_warnings(s, r, &out->warnings, err));
+    FT_TRY(collect_warnings(s, r, step, &out->warnings, err));
     out->model = r->model;
     out->dtype_name = r->dtype_name;
     out->arch = r->arch;
