@@ -102,6 +102,9 @@ static void states(const ft_workload *w, const links *l, const ft_step *s, ft_of
     out->copied_bytes += moved * (micros + 1);
     out->exposed_ms += micros * fmax(each - backward, 0);
     out->exposed_ms += in_turn ? scaled + update + each : fmax(update, each);
+    /* No kernel of an update is launched, so no timeline has what comes before it: the optimizer's Python and the
+     * wrapper's hooks run all the same, and nothing hides them. */
+    out->exposed_ms += s->update_pass_ms;
 }
 
 static void activations(const ft_workload *w, const links *l, const ft_step *s, ft_offload_cost *out)

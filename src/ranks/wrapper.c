@@ -108,5 +108,6 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
     out->entry = entry;
     out->pass[FT_UPDATE] += update;
     s->step.host_ms += update;
+    s->step.update_pass_ms += update;
     return FT_OK;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "graph/emit.h"
 #include "kernel/kernel.h"
 #include "model/stack.h"
 #include "timeline/interval_constants.h"
@@ -268,6 +269,24 @@ static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, d
     out->high_ms = out->step_ms + above;
 }
 
+/* Of states on the host: no kernel updates, but their tensors are looked up in Python all the same, and clipped. */
+static double looked_up_ms(const ft_graph *g, const ft_workload *work, const ft_issuer *host)
+{
+    if (!ft__updates_on_host(work)) return 0;
+    ft_node n = ft__node_of(FT_DO_OPTIMIZER, FT_AT(OPTIMIZER));
+    n.phase = FT_UPDATE;
+    n.op.kind = FT_OP_OPTIMIZER;
+    n.op.name = work->optimizer == FT_ADAMW_FOREACH ? "adamw_foreach" : "adamw_fused";
+    n.op.u.optimizer.tensors = g->trained_tensors > 0 ? g->trained_tensors : 1;
+    double us = ft__host_node_us(host, &n);
+    if (!work->clip) return us * 1e-3;
+    n = ft__node_of(FT_DO_OPTIMIZER, FT_AT(CLIP_GRAD_NORM));
+    n.phase = FT_UPDATE;
+    n.op.kind = FT_OP_OPTIMIZER;
+    n.op.u.optimizer.tensors = g->trained_tensors > 0 ? g->trained_tensors : 1;
+    return (us + ft__host_node_us(host, &n)) * 1e-3;
+}
+
 ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
 {
     const ft_host *host = work->host ? work->host : ft__host_of_device(device);
@@ -333,6 +352,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     ft_walked walked = ft__stream_walk(g, &pace);
     out->step_ms = walked.total;
     out->host_ms = walked.host;
+    out->update_pass_ms = pace.pass[FT_UPDATE] + looked_up_ms(g, &work, &t.host) * pace.slowest;
     out->idle_ms = fmax(walked.total - walked.running, 0);
     bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
     const double kernels = compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL;

@@ -52,6 +52,7 @@ typedef struct ft_step {
     double busy_ms;                  /* the GPU's share: sum of kernels */
     double idle_ms;                  /* the GPU waits for the host */
     double host_ms;                  /* the host's own time, hidden or not */
+    double update_pass_ms;           /* of it, before the update: Python, hooks of every parameter */
     double phase_ms[FT_PHASE_COUNT]; /* of busy */
     double class_ms[FT_CLASS_COUNT], class_flops[FT_CLASS_COUNT];
     double regime[4]; /* shares of step_ms by ft_bound */
