@@ -110,6 +110,14 @@ static int64_t members(const ft_group *g, int64_t domain)
     return fit < 1 ? 1 : fit > g->size ? g->size : fit;
 }
 
+/* A ring over nodes goes around each of them as well; a stage sends to one neighbour. */
+static bool through_slots(const ft_cluster *c, int outer, ft_collective op, const ft_group *g)
+{
+    for (int t = op == FT_COLLECTIVE_SEND_RECV ? outer : 0; t <= outer; t++)
+        if (c->tier[t].fabric == FT_PCIE && members(g, c->tier[t].gpus) > 1) return true;
+    return false;
+}
+
 /* Groups follow each other without a gap: where nodes hold no whole number of them, one of them lies over two nodes,
  * and all wait for it. Racks of several nodes are given out in whole parts by who schedules them. */
 static bool lies_askew(const ft_cluster *c, const ft_tier *t, const ft_group *g)
@@ -233,6 +241,7 @@ ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device
            (cluster->tier[tier].gpus < span || lies_askew(cluster, &cluster->tier[tier], group)))
         tier++;
     out->tier = tier;
+    out->slots = through_slots(cluster, tier, op, group);
     if (leaves_node(&cluster->tier[tier])) {
         between_nodes(device, cluster, tier, op, bytes, group, quantile, out);
         if (cluster->simulated) FT_TRY(simulated(device, cluster, tier, op, bytes, group, quantile, out, err));

@@ -20,6 +20,7 @@ typedef struct ft_comm {
     double wire_bytes;     /* that one rank sends over the slowest tier it crosses */
     double latency_ms;     /* what is not the wires': starts, steps, hops, filling a pipeline */
     int tier;              /* that bounds it */
+    bool slots;            /* some of it goes through slots of PCIe, whatever bounds it */
     const char *algorithm; /* "ring", "tree", "nvls", "hierarchical", "pairwise" */
     const char *protocol;  /* "LL", "LL128", "Simple"; "" */
     double gpu_share;      /* of the SMs (or bandwidth) that it takes from kernels running beside it */

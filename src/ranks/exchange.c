@@ -118,7 +118,7 @@ static ft_status forecast(const ft_ranks *r, ft_exchange_kind kind, const ft_gro
                        .below = 1 - comm.low_ms / fmax(comm.ms, 1e-9),
                        .above = comm.high_ms / fmax(comm.ms, 1e-9) - 1,
                        .taken = comm.gpu_share,
-                       .slots = r->cluster->tier[comm.tier].fabric == FT_PCIE};
+                       .slots = comm.slots};
     return FT_OK;
 }
 
