@@ -10,6 +10,7 @@
 #include "kernel/attention_wide.h"
 #include "kernel/expert.h"
 #include "kernel/moe_backend.h"
+#include "kernel/power.h"
 #include "kernel/skew.h"
 #include "kernel/weight_only.h"
 
@@ -206,8 +207,8 @@ static ft_status forecast_whole(const ft_predictor *p, const ft_device *device, 
                            : ft__expert_forecast(p, device, op, quantile, out, err);
 }
 
-ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
-                              ft_forecast *out, ft_error *err)
+static ft_status forecast_held(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                               ft_forecast *out, ft_error *err)
 {
     ft_op settled = *op;
     bool same = ft__stored_bytes(op) >= ft_dtype_bytes(op->dtype) && op->weights != FT_STORED_FP8_BLOCK;
@@ -223,5 +224,20 @@ ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, co
     ft_forecast steady = *out;
     if (ft__library_longer(op, &longer)) FT_TRY(forecast_whole(p, device, &longer, quantile, &steady, err));
     ft__library_apply(device, op, &steady, out);
+    return FT_OK;
+}
+
+/* A board that is held to less is not faster by it. Corrections that were learned from boards at their own limit may
+ * say so of some products. */
+ft_status ft__kernel_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                              ft_forecast *out, ft_error *err)
+{
+    FT_TRY(forecast_held(p, device, op, quantile, out, err));
+    if (!(ft__watts_limit(device) < device->tdp_w)) return FT_OK;
+    ft_device released = *device;
+    ft_forecast without;
+    released.power_cap_w = 0;
+    FT_TRY(forecast_held(p, &released, op, quantile, &without, err));
+    if (without.ms > out->ms && out->ms > 0) ft__forecast_scale(out, without.ms / out->ms);
     return FT_OK;
 }
