@@ -197,6 +197,9 @@ static ft_status gather_again(const ft_ranks *r, const ft_graph *g, stage_lanes 
     return FT_OK;
 }
 
+/* Parameters are gathered from others. */
+static bool shards(const ft_parallel *p) { return p->zero >= 3 && p->dp * p->cp > 1; }
+
 static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *step, ft_stage *stage, stage_lanes *out,
                           ft_error *err)
 {
@@ -252,7 +255,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,
                             .slowdown = ft__ranks_overlapped(&out->width),
-                            .stands = out->width.slots && (r->parallel->zero < 3 || !ft__pcie_by_host(r->device)),
+                            .stands = out->width.slots && !(shards(r->parallel) && ft__pcie_by_host(r->device)),
                             .sms = ft__overlap_whole_waves(r->device) ? r->device->sms : 0,
                             .copies = ft__ranks_in_pieces(r->parallel, r->work),
                             .spent = out->spent};
