@@ -170,6 +170,7 @@ typedef struct ft_arch {
     bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
     ft_position position;
     int64_t rotary_dim;      /* of head_dim */
+    double rotary_base;      /* what its config says, for launch files; no time depends on it; 0: not said */
     bool rotary_repeats;     /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
     bool rotary_fp32;        /* queries and keys are raised to be turned: cohere, ernie4_5 */
     bool rotary_tables_fp32; /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */

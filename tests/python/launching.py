@@ -27,7 +27,8 @@ def megatron_parser() -> argparse.ArgumentParser:
         "global-batch-size seq-length max-position-embeddings num-layers hidden-size ffn-hidden-size "
         "num-attention-heads num-query-groups kv-channels recompute-num-layers num-experts moe-router-topk "
         "moe-ffn-hidden-size moe-shared-expert-intermediate-size cpu-offloading-num-layers q-lora-rank kv-lora-rank "
-        "qk-head-dim qk-pos-emb-head-dim v-head-dim moe-router-num-groups moe-router-group-topk mtp-num-layers"
+        "qk-head-dim qk-pos-emb-head-dim v-head-dim moe-router-num-groups moe-router-group-topk mtp-num-layers rotary-base "
+        "ddp-bucket-size"
     ).split():
         parser.add_argument(f"--{name}", type=int)
     for name in (
@@ -36,13 +37,18 @@ def megatron_parser() -> argparse.ArgumentParser:
         "account-for-embedding-in-pipeline-split account-for-loss-in-pipeline-split optimizer-cpu-offload "
         "use-precision-aware-optimizer overlap-cpu-optimizer-d2h-h2d multi-latent-attention qk-layernorm "
         "qk-l2-norm apply-layernorm-1p quick-geglu squared-relu add-qkv-bias rotary-interleaved "
-        "moe-router-enable-expert-bias"
+        "moe-router-enable-expert-bias tp-comm-overlap no-overlap-p2p-communication grad-reduce-in-bf16 "
+        "overlap-moe-expert-parallel-comm cross-entropy-loss-fusion"
     ).split():
         parser.add_argument(f"--{name}", action="store_true")
-    for name in ("optimizer-offload-fraction", "attention-dropout", "hidden-dropout", "rotary-percent"):
+    for name in ("sgd-momentum", "clip-grad", "optimizer-offload-fraction", "attention-dropout", "hidden-dropout", "rotary-percent"):
         parser.add_argument(f"--{name}", type=float)
     for name in ("moe-layer-freq", "window-attn-skip-freq", "no-rope-freq", "window-size"):
         parser.add_argument(f"--{name}")
+    parser.add_argument("--optimizer", choices=["adam", "sgd", "muon", "dist_muon", "lion", "soap", "adaptive_muon"])
+    for name in ("exp-avg-dtype", "exp-avg-sq-dtype"):
+        parser.add_argument(f"--{name}", choices=["fp32", "fp16", "bf16", "fp8"])
+    parser.add_argument("--moe-flex-dispatcher-backend", choices=["deepep", "hybridep", "ncclep"])
     parser.add_argument("--softmax-type", choices=["learnable", "vanilla", "off-by-one"])
     parser.add_argument("--moe-router-score-function", choices=["softmax", "sigmoid"])
     parser.add_argument("--pipeline-model-parallel-layout")

@@ -7,6 +7,7 @@
 #include "import/config/config.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -184,8 +185,18 @@ static ft_status read_rotary_share(const ft_reading *r, double *share)
     return FT_OK;
 }
 
+/* Whatever else may stand there is no concern of a forecast. */
+static double read_rotary_base(const ft_reading *r)
+{
+    const json_t *inside = json_object_get(r->config, "rope_parameters"),
+                 *base = json_object_get(json_is_object(inside) ? inside : r->config, "rope_theta");
+    const double theta = json_is_number(base) ? json_number_value(base) : 0;
+    return isfinite(theta) && theta > 0 ? theta : 0;
+}
+
 static ft_status settle_rotary(const ft_reading *r, ft_arch *a)
 {
+    if (a->position == FT_ROTARY) a->rotary_base = read_rotary_base(r);
     if (a->position != FT_ROTARY || a->rope_dim) {
         a->rotary_dim = a->position == FT_ROTARY ? a->rope_dim : 0;
         return FT_OK;

@@ -60,7 +60,8 @@ static void layout(ft_text *out, const ft_launch *l)
     if (p->etp > 0) ft__megatron_whole(out, "expert-tensor-parallel-size", p->etp);
     if (p->sp) ft__megatron_flag(out, "sequence-parallel");
     if (p->zero >= 1) ft__megatron_flag(out, "use-distributed-optimizer");
-    if (p->dp * p->cp > 1) ft__megatron_flag(out, "overlap-grad-reduce");
+    if (p->dp * p->cp > 1 && ft__ranks_overlaps(p, &l->search->request.work))
+        ft__megatron_flag(out, "overlap-grad-reduce");
     if (p->zero >= 1 && p->gather_ahead) ft__megatron_flag(out, "overlap-param-gather");
 }
 
@@ -83,9 +84,10 @@ static void batch(ft_text *out, const ft_launch *l)
         if (modules.length) ft__megatron_word(out, "recompute-modules", modules.at);
         ft__text_drop(&modules, out);
     }
-    if (recompute == FT_RECOMPUTE_FULL)
-        ft__text_add(
-            out, "  --recompute-granularity full \\\n  --recompute-method uniform \\\n  --recompute-num-layers 1 \\\n");
+    if (recompute != FT_RECOMPUTE_FULL) return;
+    ft__megatron_word(out, "recompute-granularity", "full");
+    ft__megatron_word(out, "recompute-method", w->recompute_layers > 0 ? "block" : "uniform");
+    ft__megatron_whole(out, "recompute-num-layers", w->recompute_layers > 0 ? w->recompute_layers : 1);
 }
 
 /* The flags as they are since the modules have a flag of their own (arguments.py; --cuda-graph-scope before). */
@@ -107,7 +109,6 @@ static void offload(ft_text *out, const ft_launch *l)
     if (l->plan->layout.offload & 1u << FT_OFFLOAD_OPTIMIZER) {
         ft__megatron_flag(out, "optimizer-cpu-offload");
         ft__text_add(out, "  --optimizer-offload-fraction 1.0 \\\n");
-        ft__megatron_flag(out, "use-precision-aware-optimizer");
         ft__megatron_flag(out, "overlap-cpu-optimizer-d2h-h2d");
     }
     if (l->plan->layout.offload & 1u << FT_OFFLOAD_ACTIVATIONS)
@@ -122,13 +123,19 @@ void ft__launch_megatron(ft_text *out, const ft_launch *l)
     if (w->dtype == FT_INT8 || w->dtype == FT_FP64)
         ft__text_addf(&lacks, "%sits number format", lacks.length ? "; " : "");
     ft__megatron_lacks(&lacks, l->search->request.arch);
+    ft__megatron_ignores(&lacks, w);
     if (lacks.length) ft__text_addf(out, "# pretrain_gpt.py has no flags for: %s\n", lacks.at);
     ft__text_drop(&lacks, out);
+    if (l->search->request.arch->position == FT_ROTARY && !(l->search->request.arch->rotary_base > 0))
+        ft__text_add(out,
+                     "# no time depends on --rotary-base (10000 unless said) and --norm-epsilon: take those of the model\n");
     ft__text_add(out, "pretrain_gpt.py \\\n");
     layout(out, l);
+    ft__megatron_exchanges(out, l);
     batch(out, l);
     graphs(out, l);
     offload(out, l);
+    ft__megatron_update(out, l);
     ft__megatron_model(out, l->search->request.arch, w->mtp);
     ft__text_add(out, "  --transformer-impl transformer_engine \\\n  --attention-backend ");
     ft__text_add(out, ft__flashes(l->search->request.work.attention) ? "flash\n" : "auto\n");

@@ -3,6 +3,7 @@
 #define FT_REPORT_LAUNCH_MEGATRON_H
 #include "base/text.h"
 #include "model/arch.h"
+#include "report/launch/launch.h"
 
 /* One flag: alone, with a word, with a whole number. */
 void ft__megatron_flag(ft_text *out, const char *name);
@@ -13,4 +14,9 @@ bool ft__megatron_attends(const ft_arch *a);
 void ft__megatron_model(ft_text *out, const ft_arch *a, int64_t mtp);
 /* What of the model no flag says, as "capped scores and logits; its activation"; nothing where they say it all. */
 void ft__megatron_lacks(ft_text *out, const ft_arch *a);
+/* What a request says of exchanges, optimizer and loss, where it is not Megatron-LM's own default (megatron_options.c);
+ * and what of it no flag says. */
+void ft__megatron_exchanges(ft_text *out, const ft_launch *l);
+void ft__megatron_update(ft_text *out, const ft_launch *l);
+void ft__megatron_ignores(ft_text *out, const ft_workload *w);
 #endif

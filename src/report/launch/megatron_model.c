@@ -97,6 +97,7 @@ static void positions(ft_text *out, const ft_arch *a)
 {
     if (a->position == FT_ROTARY) ft__megatron_word(out, "position-embedding-type", "rope");
     if (a->position == FT_NO_POSITION) ft__megatron_word(out, "position-embedding-type", "none");
+    if (a->rotary_base > 0) ft__text_addf(out, "  --rotary-base %.0f \\\n", a->rotary_base);
     if (a->position != FT_ROTARY || a->kv_lora > 0) return;
     if (a->head_dim > 0 && a->rotary_dim > 0 && a->rotary_dim < a->head_dim)
         ft__text_addf(out, "  --rotary-percent %.6g \\\n", (double)a->rotary_dim / (double)a->head_dim);
@@ -140,7 +141,6 @@ static void experts(ft_text *out, const ft_arch *a)
         ft__megatron_whole(out, "moe-router-num-groups", a->expert_groups);
         ft__megatron_whole(out, "moe-router-group-topk", a->picked_groups);
     }
-    ft__megatron_word(out, "moe-token-dispatcher-type", "alltoall");
     ft__megatron_flag(out, "moe-grouped-gemm");
 }
 
