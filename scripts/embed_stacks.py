@@ -19,6 +19,7 @@ ROLES = ("tokens", "written_out_sharded", "written_out", "ported", "fused_before
          "shards", "replicas", "one")
 ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2",
              "flash3": "FT_FLASH3", "cudnn": "FT_CUDNN"}
+# A file may also say on which version of PyTorch it runs: "pytorch".
 DEFAULTS = ("execution", "attention", "compile_scope", "cp_kind", "expert_dispatch", "master_weights", "zero")
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
 SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS"}
@@ -59,6 +60,7 @@ def entry(stack: dict) -> str:
         f".cp_kind = {json.dumps(defaults['cp_kind'])}",
         f".master_weights = {str(defaults['master_weights']).lower()}",
         f".zero = {int(defaults['zero'])}",
+        f".pytorch = {json.dumps(defaults.get('pytorch', ''))}",
         f".dispatch_once = {str(defaults['expert_dispatch'] == 'once').lower()}",
         *(f".{trait} = {embedding.trait_value(trait, said)}" for trait, said in sorted(stack["traits"].items())),
     ]

@@ -87,7 +87,8 @@ class EveryKey(TypedDict, total=False):
     kv_dtype: Any
     cache: Literal["paged", "static", "dynamic"]
     attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]
-    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal"]
+    execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal", "torchscript"]
+    pytorch: str
     stack: str | Mapping[str, Any]
     compile_scope: Literal["auto", "model", "layers"]
     fusions: Literal["recipe", "plain"]

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "explain/moves.h"
+#include "model/pytorch.h"
 #include "ranks/ranks.h"
 
 typedef struct proposals {
@@ -105,17 +106,25 @@ static void propose_formats(proposals *p)
     if (bits > 4) propose(p, FT_MOVE_WEIGHTS, 4);
 }
 
+/* Versions of PyTorch before 2.0 have no compiler. */
+static void propose_run(proposals *p, ft_execution to)
+{
+    const ft_pytorch *version = p->now->work.pytorch;
+    const bool compiles = to == FT_RUN_COMPILE || to == FT_RUN_CUDA_GRAPH;
+    if (!version || version->compiles || !compiles) propose(p, FT_MOVE_EXECUTION, to);
+}
+
 static void propose_execution(proposals *p)
 {
     const ft_workload *w = &p->now->work;
     bool training = w->task == FT_TRAIN;
-    if (w->execution == FT_RUN_EAGER || w->execution == FT_RUN_FUSED) {
-        propose(p, FT_MOVE_EXECUTION, FT_RUN_COMPILE);
-        if (w->execution == FT_RUN_EAGER && training && transformer(p->now->arch))
-            propose(p, FT_MOVE_EXECUTION, FT_RUN_FUSED);
-        propose(p, FT_MOVE_EXECUTION, FT_RUN_CUDA_GRAPH);
+    const bool written = w->execution == FT_RUN_EAGER || w->execution == FT_RUN_TORCHSCRIPT;
+    if (written || w->execution == FT_RUN_FUSED) {
+        propose_run(p, FT_RUN_COMPILE);
+        if (written && training && transformer(p->now->arch)) propose_run(p, FT_RUN_FUSED);
+        propose_run(p, FT_RUN_CUDA_GRAPH);
     }
-    if (w->execution == FT_RUN_COMPILE) propose(p, FT_MOVE_EXECUTION, FT_RUN_CUDA_GRAPH);
+    if (w->execution == FT_RUN_COMPILE) propose_run(p, FT_RUN_CUDA_GRAPH);
     if (w->attention != FT_FLASH) propose(p, FT_MOVE_ATTENTION, FT_FLASH);
     if (w->nchw) propose(p, FT_MOVE_IMAGES, 0);
     if (w->task == FT_DECODE && w->cache == FT_CACHE_DYNAMIC) {
@@ -198,7 +207,7 @@ size_t ft__moves_for_table(const ft_change *now, double compute_ms, ft_move *out
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (peak[formats[i]] > 0) propose(&p, FT_MOVE_DTYPE, formats[i]);
     if (training && peak[FT_BF16] > 0) propose(&p, FT_MOVE_DTYPE, FT_BF16 | FT_MOVE_AUTOCAST);
-    for (int e = FT_RUN_EAGER; e <= FT_RUN_CUDA_GRAPH; e++) propose(&p, FT_MOVE_EXECUTION, e);
+    for (int e = FT_RUN_EAGER; e <= FT_RUN_CUDA_GRAPH; e++) propose_run(&p, (ft_execution)e);
     propose(&p, FT_MOVE_ATTENTION, FT_FLASH);
     propose(&p, FT_MOVE_ATTENTION, FT_EAGER);
     if (training) {

@@ -49,13 +49,13 @@ static void add_to(ft_tape *t, ft_at at, ft_ref x, ft_ref g, double times)
 static void accumulate(ft_tape *t, ft_ref g)
 {
     const ft_accumulation *s = &t->sums;
-    if (s->micros <= 1) return;
+    if (s->micros <= 1 && !s->kept) return;
     if (s->wide && s->widened && ft__tensor_of(&t->b, g)->element_bytes == 2) {
         g = ft__cast(&t->b, FT_AT(ACCUMULATE), g, FT_FP32);
         if (g != FT_NONE) add_to(t, FT_AT(ACCUMULATE), g, g, 1);
         return;
     }
-    add_to(t, FT_AT(ACCUMULATE), g, g, s->buffer ? 1 : 1 - 1 / s->micros);
+    add_to(t, FT_AT(ACCUMULATE), g, g, s->buffer || s->kept ? 1 : 1 - 1 / s->micros);
     const ft_tensor *mine = ft__tensor_of(&t->b, g);
     if (t->b.status != FT_OK || !s->wide || mine->element_bytes != 2) return;
     ft_op *op = &t->b.g->nodes[t->b.g->node_count - 1].op; /* reads both formats, writes the wider one */

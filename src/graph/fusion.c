@@ -26,6 +26,14 @@ static bool takes_shares(const ft_graph *g, const ft_node *n)
     return (double)n->op.u.elementwise.numel * 1.5 < ft__tensor_numel(&g->tensors[n->out[0]]);
 }
 
+/* Who joins pointwise operators alone takes neither reductions nor what only moves elements. */
+static ft_part part_of(const ft_fusion *f, const ft_node *n)
+{
+    ft_part part = ft__fusion_part(n);
+    if (!(f->how & FT_FUSE_POINTWISE) || part == FT_GLUE) return part;
+    return part == FT_POINT && n->verb == FT_DO_POINTWISE && n->op.kind == FT_OP_ELEMENTWISE ? FT_POINT : FT_LIBRARY;
+}
+
 static void open_books(ft_fusion *f)
 {
     const ft_graph *g = f->g;
@@ -65,7 +73,7 @@ static void open_books(ft_fusion *f)
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             const ft_node *n = &g->nodes[i];
             bool fused = ft__fusion_compiles(f, b) && !takes_shares(g, n);
-            f->part[i] = (uint8_t)(fused ? ft__fusion_part(n) : FT_LIBRARY);
+            f->part[i] = (uint8_t)(fused ? part_of(f, n) : FT_LIBRARY);
             if (f->part[i] == FT_GLUE) continue;
             for (int k = 0; k < n->in_count; k++) f->uses[f->root[n->in[k]]]++;
             for (int k = 0; k < n->out_count; k++) {
@@ -176,9 +184,15 @@ static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
     ft__fusion_group(f, b);
     seam s = {.first = -1, .last = -1};
     f->held_count = 0;
+    const bool written = f->how & FT_FUSE_LONE_AS_WRITTEN;
     for (int32_t i = 0; i < block.count && !f->failed; i++) {
         const ft_node *n = &f->g->nodes[block.first + i];
-        if (f->part[block.first + i] == FT_GLUE) continue;
+        const bool glue = f->part[block.first + i] == FT_GLUE;
+        if (written && (glue || f->part[block.first + i] == FT_LIBRARY)) {
+            ft__fusion_emit(f, n);
+            continue;
+        }
+        if (glue) continue;
         if (f->part[block.first + i] == FT_LIBRARY) {
             ft__fusion_library(f, b, n);
             continue;
@@ -186,6 +200,10 @@ static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
         /* A group runs at its place, which is one of its members' but not always the first's. */
         int32_t group = ft__group_find(f, f->group_of[i]);
         if (f->groups[group].place != i) continue;
+        if (written && f->groups[group].size == 1) {
+            ft__fusion_emit(f, n);
+            continue;
+        }
         int32_t at = ft__fusion_kernel(f, b, group, scratch);
         watch(f, &block, scratch, at, f->groups[group].closed, &s);
     }

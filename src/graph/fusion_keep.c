@@ -156,8 +156,10 @@ static void mark_far(ft_fusion *f, ft_ref r, int32_t reader)
 void ft__fusion_keep(ft_fusion *f)
 {
     ask(f);
-    set_prices(f);
-    cut(f);
+    if (!(f->how & FT_FUSE_LONE_AS_WRITTEN)) {
+        set_prices(f);
+        cut(f);
+    }
     f->mark++;
     each_far_read(f, mark_far);
 }

@@ -257,14 +257,18 @@ typedef struct ft_accumulation {
     double micros; /* that add up by kernels of their own; 0: products do it, or there is one */
     bool buffer;   /* into memory that is there before (Megatron's main_grad): the first micro-batch's too */
     bool wide;     /* in fp32 beside 16-bit gradients */
+    bool kept;     /* gradients of the step before are there, set to zero: every micro-batch is added to them */
     bool widened;  /* those are copied into fp32 first, by a kernel of their own */
 } ft_accumulation;
 ft_status ft__graph_backward(ft_graph *g, ft_recompute recompute, bool pytorch, ft_accumulation sums, ft_error *err);
 /* How a compiler merges. */
 enum {
-    FT_FUSE_LAYERS_ONLY = 1,     /* in layers, each compiled by itself, and not in what stands around them */
-    FT_FUSE_REDUCTIONS_END = 2,  /* a reduction ends its kernel: who wants its result reads the rows again */
-    FT_FUSE_KEEPS_FUNCTIONS = 4, /* values of costly functions go through memory, where several want them */
+    FT_FUSE_LAYERS_ONLY = 1,      /* in layers, each compiled by itself, and not in what stands around them */
+    FT_FUSE_REDUCTIONS_END = 2,   /* a reduction ends its kernel: who wants its result reads the rows again */
+    FT_FUSE_POINTWISE = 8,        /* pointwise operators alone: no reduction joins them */
+    FT_FUSE_LONE_AS_WRITTEN = 16, /* an operator that joins none stays the framework's kernel, views and copies too;
+                                     what is kept going forward is read going back, not computed again */
+    FT_FUSE_KEEPS_FUNCTIONS = 4,  /* values of costly functions go through memory, where several want them */
 };
 /* Merges pointwise chains and pointwise into reductions, as Inductor does, or otherwise by `how`. */
 ft_status ft__graph_fuse(ft_graph *g, unsigned how, ft_error *err);

@@ -46,6 +46,13 @@ static double as_operators(const ft_issuer *by, double us)
     return by->us_per_op > 0 ? us * by->us_per_op / of(by)->one_figure.operator_us : us;
 }
 
+/* TorchScript's interpreter calls operators from C++ going forward; autograd does so in any case going back. */
+static double by_interpreter(const ft_issuer *by, const ft_node *n, double us)
+{
+    const bool forward = n->phase == FT_FORWARD || n->phase == FT_RECOMPUTE;
+    return by->dispatch == FT_DISPATCH_SCRIPT && forward ? us * FT_K_HOST_SCRIPT_SHARE : us;
+}
+
 /* Of software that may have fewer operators than the graph: an update has the same tensors by any. */
 static double by_share(const ft_issuer *by, double us) { return by->share > 0 ? us * by->share : us; }
 
@@ -106,12 +113,10 @@ static double tensors_us(const ft_issuer *by, const ft_node *n)
     if (n->op.kind != FT_OP_OPTIMIZER) return 0;
     const bool clips = ft__node_site(n) == FT_SITE_CLIP_GRAD_NORM;
     const bool listed = is_listed(n);
-    const double kernels = looped(n);
-    const double step = kernels > 0 ? kernels * host->python.loop_us
-                        : listed    ? host->update.foreach_us
-                                    : host->update.fused_us;
-    const double each = clips ? host->update.clip_us : host->update.zero_us + step;
-    const double call = clips ? host->update.clip_call_us : listed ? host->update.foreach_call_us : 0;
+    const double kernels = looped(n), loops = kernels * host->python.loop_us;
+    const double step = kernels > 0 ? loops : listed ? host->update.foreach_us : host->update.fused_us;
+    const double each = clips ? host->update.clip_us + loops : host->update.zero_us + step;
+    const double call = kernels > 0 ? 0 : clips ? host->update.clip_call_us : listed ? host->update.foreach_call_us : 0;
     return as_operators(by, call + each * (double)n->op.u.optimizer.tensors);
 }
 
@@ -133,11 +138,11 @@ double ft__host_node_us(const ft_issuer *by, const ft_node *n)
     if (by->us_per_op > 0) {
         double view = by->us_per_op / host->one_figure.views;
         const double operators = (runs ? by->us_per_op : view) * product_calls(by, n);
-        return operators + view * (views > 1 ? views - 1 : 0) + tensors_us(by, n);
+        return by_interpreter(by, n, operators + view * (views > 1 ? views - 1 : 0)) + tensors_us(by, n);
     }
     once = within_a_call(by, n) ? host->python.loop_us : once * product_calls(by, n);
     const double all = once + (views > 1 ? (views - 1) * host->operators[FT_DO_VIEW].recorded_us : 0);
-    return (n->phase == FT_UPDATE ? all : by_share(by, all)) + tensors_us(by, n);
+    return (n->phase == FT_UPDATE ? all : by_interpreter(by, n, by_share(by, all))) + tensors_us(by, n);
 }
 
 double ft__host_graph_us(const ft_issuer *by, ft_phase phase)
@@ -160,7 +165,8 @@ double ft__host_module_us(const ft_issuer *by, double modules)
 double ft__host_pass_us(const ft_issuer *by, ft_phase phase)
 {
     const ft_host *host = of(by);
-    const ft_host_pass *pass = by->dispatch == FT_DISPATCH_EAGER      ? &host->pass_eager
+    const bool eager = by->dispatch == FT_DISPATCH_EAGER || by->dispatch == FT_DISPATCH_SCRIPT;
+    const ft_host_pass *pass = eager                                  ? &host->pass_eager
                                : by->dispatch == FT_DISPATCH_COMPILED ? &host->pass_compiled
                                : by->dispatch == FT_DISPATCH_GRAPH    ? &host->pass_graph
                                                                       : NULL;

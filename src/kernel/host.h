@@ -71,6 +71,7 @@ ft_status ft__host_open(const char *name_or_path, ft_host *out, ft_error *err);
 /* Who issues the kernels. */
 typedef enum ft_dispatch {
     FT_DISPATCH_EAGER,    /* Python and the framework's dispatcher, operator by operator */
+    FT_DISPATCH_SCRIPT,   /* an interpreter in C++, operator by operator: no Python between them */
     FT_DISPATCH_COMPILED, /* a compiler's wrapper: one call per kernel */
     FT_DISPATCH_GRAPH,    /* recorded once, replayed with one launch */
     FT_DISPATCH_NONE,     /* costs nothing: the GPU alone */

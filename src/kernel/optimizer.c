@@ -11,8 +11,8 @@
  * Traffic per parameter is in passes of the parameters' own width (states have the parameters' dtype here). Not
  * measured by us, from their definitions: 8-bit AdamW, Adafactor (row and column statistics: its passes are of the
  * update, kernels per tensor), LAMB (AdamW and two norms), Muon (momentum, then five Newton-Schulz iterations of three
- * products each on every matrix, taken as square: 30 n^3 flop), and AdamW in a loop over tensors, whose kernels are
- * PyTorch's own: the host is what such a step waits for (host.c).
+ * products each on every matrix, taken as square: 30 n^3 flop), and loops over tensors, as PyTorch had them before such
+ * lists: plain kernels of one tensor each, without chunks. The host is what those wait for (host.c).
  *
  * Leaves out: lists of very different sizes (their chunks add up all the same), sharded and offloaded states. */
 #include <math.h>
@@ -69,10 +69,12 @@ enum {
     MUON,
     ADAMW_LOOP,
     BERT_ADAM,
+    SGD_LOOP,
+    MOMENTUM_LOOP,
+    CLIP_LOOP,
+    ZERO_LOOP,
     VARIANTS
 };
-
-enum { TRIPS = 32 }; /* through memory, of a block over its chunk: 65,536 elements by 512 threads, four at a time */
 
 _Static_assert((int)FT_K_OPTIMIZER_KINDS_COUNT == (int)VARIANTS, "a line of the table for every variant");
 
@@ -81,7 +83,8 @@ static const int fallbacks[VARIANTS] = {
     [SGD_FUSED] = SGD_FOREACH,   [MOMENTUM_FOREACH] = SGD_FOREACH, [MOMENTUM_FUSED] = MOMENTUM_FOREACH,
     [CLIP] = SGD_FOREACH,        [ADAMW_8BIT] = ADAMW_FUSED,       [ADAFACTOR] = ADAMW_FOREACH,
     [LAMB] = ADAMW_FOREACH,      [MUON] = MOMENTUM_FOREACH,        [ADAMW_LOOP] = ADAMW_FOREACH,
-    [BERT_ADAM] = ADAMW_FOREACH,
+    [BERT_ADAM] = ADAMW_FOREACH, [SGD_LOOP] = SGD_FOREACH,         [MOMENTUM_LOOP] = MOMENTUM_FOREACH,
+    [CLIP_LOOP] = CLIP,          [ZERO_LOOP] = SGD_FOREACH,
 };
 
 static int variant_of(const ft_op *op)
@@ -129,14 +132,15 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double issue = params * kind->kernels * th[ISSUE] * (odd ? th[ISSUE_ODD] : 1) / ft__lane_rate(device);
     double waves = fmax(1, blocks / groups / (4 * device->sms));
     double chain = launches * waves * th[CHUNK_US] * (odd ? th[CHUNK_ODD] : 1) * fmin(1, size / chunk) * 1e-3;
-    if (kind->loops) chain /= TRIPS; /* blocks of plain kernels walk no chunk */
+    const double node_us = kind->loops ? FT_K_OPTIMIZER_LOOP_US : th[NODE_US];
+    if (kind->loops) chain = 0; /* plain kernels, whose threads take a few elements each */
     double matrix = 0;
     if (kind == &ft__k_optimizer_kinds[MUON])
         matrix = 30 * tensors * size * sqrt(size) / (th[MATRIX] * ft__peak_tflops(device, FT_BF16) * 1e9);
     double busy = fmax(issue, chain);
     out->compute_ms = busy + matrix;
     out->memory_ms = memory;
-    out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + matrix + launches * th[NODE_US] * 1e-3;
+    out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + matrix + launches * node_us * 1e-3;
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = blocks;
     out->waves = blocks / groups / (4 * device->sms);

@@ -14,6 +14,7 @@
 #include "memory/sweep.h"
 #include "memory/verdict.h"
 #include "memory/workspace.h"
+#include "model/pytorch.h"
 #include "timeline/memo.h"
 #include "timeline/states.h"
 #include "timeline/step.h"
@@ -212,8 +213,9 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
     FT_TRY(ft__lifetimes(g, holder_of(g, s.compiled), &s.lives, err));
     const bool training = work->task == FT_TRAIN;
     s.growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
-    /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step. */
-    s.kept_gradients = training && (work->accumulate > 1 || (work->master_weights && !share->fsdp));
+    /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step, since 2.0. */
+    s.kept_gradients = training &&
+                       (work->accumulate > 1 || (!share->fsdp && (work->master_weights || ft__keeps_gradients(work))));
     s.away = ft__offloads(work, FT_OFFLOAD_ACTIVATIONS);
     /* Who updates on the host adds micro-batches up there: a gradient leaves as soon as it is made. */
     const bool dropped = training &&

@@ -9,6 +9,7 @@
 #include "graph/operator.h"
 #include "graph/pointwise.h"
 #include "model/parts.h"
+#include "model/pytorch.h"
 #include "model/relative.h"
 
 /* Marks what was appended since `first` as the score matrix and what hangs on it. */
@@ -319,7 +320,8 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
      * and keeps eager's kernel; compiled forward passes without a mask are taken for its. */
     bool wants = m->work->task == FT_TRAIN || s->mask;
     bool traced = how == FT_RUN_COMPILE && !a->causal && wants && a->q_len > 1 && !m->engine;
-    bool repeats = m->stack->repeats_keys && m->work->task == FT_TRAIN && a->kv_heads < a->heads;
+    bool repeats = a->kv_heads < a->heads &&
+                   ((m->stack->repeats_keys && m->work->task == FT_TRAIN) || ft__sdpa_copies_groups(m->work));
     if (((s->broadcast && !repeats) || traced) && m->work->attention == FT_SDPA) return plain(m, at, q, k, v, s);
     ft_attention_shape shape = *a;
     /* The package of that name, in eager models as in Megatron's: published long-context runs on H100 (NeMo, 16k to 1M
@@ -335,6 +337,9 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
     if (compiled && m->stack->passes_masks && m->work->scope != FT_SCOPE_LAYERS && shape.causal &&
         m->work->attention == FT_SDPA)
         shape.masked = true;
+    /* An earlier version of PyTorch may pick another kernel, or have none. */
+    ft_sdpa_way way = ft__sdpa_pick(m->work, a, shape.masked, s->dropout, &shape.library);
+    if (way == FT_SDPA_WRITTEN_OUT) return plain(m, at, q, k, v, s);
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
     /* Neither cuDNN nor FlashAttention takes wider heads: sdpa falls back to the memory-efficient kernels. */
     if (a->head_dim > WIDEST && m->work->attention == FT_SDPA && !m->engine && a->q_len > 1)

@@ -7,6 +7,7 @@
 #include "graph/emit.h"
 #include "graph/operator.h"
 #include "model/parts.h"
+#include "model/pytorch.h"
 
 typedef void (*builder)(ft_maker *);
 static const builder builders[FT_DESIGN_COUNT] = {
@@ -61,8 +62,14 @@ static void optimizer(ft_maker *m)
     if (b->status == FT_OK) b->g->blocks[b->block].phase = FT_UPDATE;
     /* States and copies in fp32; adapters mostly are. */
     if (w->master_weights || (w->lora_rank > 0 && m->b.adapters.form != FT_ADAPTER_MODEL)) b->stored = FT_FP32;
-    if (w->clip) update(b, FT_AT(CLIP_GRAD_NORM), "clip_grad_norm", 1);
-    update(b, FT_AT(OPTIMIZER), names[w->optimizer], 1);
+    /* Before updates went over lists: the same arithmetic, a tensor at a time. */
+    const bool lists = !ft__pytorch(w) || ft__pytorch(w)->lists;
+    static const char *const looped[FT_OPTIMIZER_COUNT] = {
+        [FT_ADAMW_FOREACH] = "adamw_loop", [FT_SGD] = "sgd_loop", [FT_SGD_MOMENTUM] = "sgd_momentum_loop"};
+    const char *name = !lists && looped[w->optimizer] ? looped[w->optimizer] : names[w->optimizer];
+    if (ft__keeps_gradients(w)) update(b, FT_AT(OPTIMIZER), "zero_grad_loop", 1);
+    if (w->clip) update(b, FT_AT(CLIP_GRAD_NORM), lists ? "clip_grad_norm" : "clip_grad_norm_loop", 1);
+    update(b, FT_AT(OPTIMIZER), name, 1);
     bool adam = ft__keeps_moments(w->optimizer);
     double wide = ft_dtype_bytes(b->stored);
     if (adam && w->moment_bytes > 0 && b->status == FT_OK) /* of seven passes four are the moments' */
@@ -153,6 +160,12 @@ static unsigned how_fused(const ft_stack *stack, const ft_workload *w)
            (stack->keeps_functions ? FT_FUSE_KEEPS_FUNCTIONS : 0u);
 }
 
+/* NNC joins pointwise operators alone; nvFuser softmax and norms too. Neither computes going back what it could read. */
+static unsigned how_scripted(const ft_workload *w)
+{
+    return FT_FUSE_LONE_AS_WRITTEN | (ft__script_joins(w) == FT_SCRIPT_JOINS_POINTWISE ? FT_FUSE_POINTWISE : 0u);
+}
+
 ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena *arena, ft_graph **out, ft_error *err)
 {
     *out = NULL;
@@ -193,6 +206,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
                                      .buffer = widened || (m.stack->one_gradient_buffer && w->master_weights),
                                      .wide = wide,
                                      .widened = widened};
+            sums.kept = ft__keeps_gradients(w);
         }
         sums.wide = sums.wide && sums.buffer;
         if (scores && w->recompute == FT_RECOMPUTE_SELECTIVE && w->again) ft__mark_recomputed(g, w);
@@ -204,8 +218,9 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     }
     const bool tuned = w->task == FT_DECODE && w->execution == FT_RUN_COMPILE && m.stack->tuned_vectors;
     if (tuned) ft__graph_gate_vectors(g);
-    if (w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
-        FT_TRY(ft__graph_fuse(g, how_fused(m.stack, w), err));
+    const bool scripted = w->execution == FT_RUN_TORCHSCRIPT;
+    if (scripted || w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
+        FT_TRY(ft__graph_fuse(g, scripted ? how_scripted(w) : how_fused(m.stack, w), err));
     if (tuned) ft__graph_stream_vectors(g);
     quantise_before(g, w);
     const bool kept = w->loss == FT_ENTROPY_OF_MODEL && m.stack->loss_of == FT_LOSS_OF_FLASH_ATTENTION;

@@ -93,8 +93,8 @@ ft_status ft__stack_check(const ft_workload *w, int zero, bool model_parallel, b
     const ft_stack *s = w->stack;
     if (!s) return FT_OK;
     if (!(s->executions >> w->execution & 1)) {
-        char has[80] = "";
-        for (int i = FT_RUN_EAGER; i <= FT_RUN_IDEAL; i++)
+        char has[96] = "";
+        for (int i = FT_RUN_EAGER; i < FT_RUN_COUNT; i++)
             if (s->executions >> i & 1) {
                 if (*has) strcat(has, ", ");
                 strcat(strcat(strcat(has, "\""), ft__execution_words[i]), "\"");

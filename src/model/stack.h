@@ -96,6 +96,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
     X(reductions_end, "compiled: a reduction ends its kernel; who wants its result reads the rows again")          \
     X(keeps_functions, "compiled: values of costly functions that several want are written, not computed again")   \
+    X(by_pytorch, "operators are PyTorch's, whose version may be named; otherwise it has no effect")               \
+    X(nvfuser, "TorchScript joins reductions too, whatever its version: nvFuser is turned on")                     \
     X(wide_nchw, "pictures in formats above 16 bits lie in NCHW, whatever the model says")                         \
     X(uneven_chunks, "chunks of an interleaved pipeline may differ by a layer")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
@@ -157,6 +159,7 @@ typedef struct ft_stack {
     char cp_kind[16]; /* how context ranks exchange keys: a word of layout.h */
     bool master_weights;
     int zero;           /* over more than one data rank */
+    char pytorch[16];   /* the version it runs on; "": today's */
     bool dispatch_once; /* a token travels once to a rank and a node with several of its experts */
 #define X_FLAG(name, help) bool name;
 #define X_WORD(name, type, a, b, c, help) type name;

@@ -10,6 +10,7 @@
 
 #include "base/text.h"
 #include "device/spec.h"
+#include "model/pytorch.h"
 #include "model/stack.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -110,10 +111,26 @@ static ft_status read_executions(const json_t *said, const char *where, ft_stack
     return FT_OK;
 }
 
+/* Asked for here, so that a wrong one is the stack's mistake. */
+static ft_status read_version(const json_t *said, const char *where, ft_stack *out, ft_error *err)
+{
+    const char *version = NULL;
+    const ft_pytorch *found;
+    bool newer;
+    char at[256];
+    FT_TRY(ft__json_string(said, "pytorch", FT_OPTIONAL, &version, where, err));
+    if (!version) return FT_OK;
+    ft_status status = ft__pytorch_find(version, &found, &newer, err);
+    if (status != FT_OK && err) snprintf(err->where, sizeof err->where, "%s", path(at, where, "pytorch"));
+    FT_TRY(status);
+    snprintf(out->pytorch, sizeof out->pytorch, "%.15s", version);
+    return FT_OK;
+}
+
 static ft_status read_defaults(const json_t *object, const char *where, ft_stack *out, ft_error *err)
 {
     static const char *const keys[] = {"execution",       "attention",      "compile_scope", "cp_kind",
-                                       "expert_dispatch", "master_weights", "zero"};
+                                       "expert_dispatch", "master_weights", "zero",          "pytorch"};
     static const char *const scopes[] = {"auto", "model", "layers"};
     static const char *const kinds[] = {"ring", "ulysses", "gather", "pytorch"};
     static const char *const dispatches[] = {"copies", "once"};
@@ -133,6 +150,7 @@ static ft_status read_defaults(const json_t *object, const char *where, ft_stack
     FT_TRY(read_word(said, "expert_dispatch", dispatches, COUNT(dispatches), at, &dispatch, err));
     FT_TRY(ft__json_bool(said, "master_weights", FT_OPTIONAL, &out->master_weights, at, err));
     FT_TRY(ft__json_whole(said, "zero", FT_OPTIONAL, 0, 3, &zero, at, err));
+    FT_TRY(read_version(said, at, out, err));
     out->attention = (ft_attention_kind)attention;
     out->compile_scope = (ft_compile_scope)scope;
     if (kind >= 0) snprintf(out->cp_kind, sizeof out->cp_kind, "%s", kinds[kind]);

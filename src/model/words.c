@@ -14,8 +14,6 @@ ft_attention_library ft__attention_library(ft_attention_kind k)
         [FT_TRITON] = FT_LIBRARY_TRITON};
     return (unsigned)k < FT_ATTENTION_KINDS ? of[k] : FT_LIBRARY_OPEN;
 }
-const char *const ft__execution_words[5] = {[FT_RUN_EAGER] = "eager",
-                                            [FT_RUN_FUSED] = "fused",
-                                            [FT_RUN_COMPILE] = "compile",
-                                            [FT_RUN_CUDA_GRAPH] = "cuda_graph",
-                                            [FT_RUN_IDEAL] = "ideal"};
+const char *const ft__execution_words[FT_RUN_COUNT] = {
+    [FT_RUN_EAGER] = "eager",           [FT_RUN_FUSED] = "fused", [FT_RUN_COMPILE] = "compile",
+    [FT_RUN_CUDA_GRAPH] = "cuda_graph", [FT_RUN_IDEAL] = "ideal", [FT_RUN_TORCHSCRIPT] = "torchscript"};

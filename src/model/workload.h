@@ -24,9 +24,17 @@ typedef enum ft_attention_kind {
 static inline bool ft__flashes(ft_attention_kind k) { return k != FT_EAGER && k != FT_SDPA; }
 /* Whose; sdpa's is open. */
 ft_attention_library ft__attention_library(ft_attention_kind k);
-typedef enum ft_execution { FT_RUN_EAGER, FT_RUN_FUSED, FT_RUN_COMPILE, FT_RUN_CUDA_GRAPH, FT_RUN_IDEAL } ft_execution;
+typedef enum ft_execution {
+    FT_RUN_EAGER,
+    FT_RUN_FUSED,
+    FT_RUN_COMPILE,
+    FT_RUN_CUDA_GRAPH,
+    FT_RUN_IDEAL,
+    FT_RUN_TORCHSCRIPT,
+    FT_RUN_COUNT
+} ft_execution;
 extern const char *const ft__attention_words[FT_ATTENTION_KINDS];
-extern const char *const ft__execution_words[5];
+extern const char *const ft__execution_words[FT_RUN_COUNT];
 /* What torch.compile is given: the whole model with its loss, or every layer by itself, so that what is no layer
  * (embedding, head, loss) runs as written. Open: as FSDP is used, which is by layers; the whole model elsewhere. */
 typedef enum ft_compile_scope { FT_SCOPE_OPEN, FT_SCOPE_MODEL, FT_SCOPE_LAYERS } ft_compile_scope;
@@ -142,11 +150,13 @@ typedef struct ft_workload {
     int64_t mtp; /* modules behind the model that predict further tokens, and are trained; 0: none */
     ft_attention_kind attention;
     ft_execution execution;
-    const struct ft_stack *stack; /* the software that was named (stack.h); NULL: what follows from the rest */
-    bool ported;                  /* none was, and the GPU's first software was carried over from another maker's */
-    bool before_fp8;              /* the GPU has no fp8: what was published on it is older than NVIDIA's recipes */
-    ft_compile_scope scope;       /* of compile */
-    ft_fusions fusions;           /* of fused: two kernels that NVIDIA's recipes turn on */
+    const struct ft_stack *stack;     /* the software that was named (stack.h); NULL: what follows from the rest */
+    const struct ft_pytorch *pytorch; /* the version of PyTorch that was named (pytorch.h); NULL: today's */
+    unsigned sdpa_gpu;                /* what the GPU lets sdpa do, bits of pytorch.h; asked where a version is named */
+    bool ported;                      /* none was, and the GPU's first software was carried over from another maker's */
+    bool before_fp8;                  /* the GPU has no fp8: what was published on it is older than NVIDIA's recipes */
+    ft_compile_scope scope;           /* of compile */
+    ft_fusions fusions;               /* of fused: two kernels that NVIDIA's recipes turn on */
     ft_cache_kind cache;
     ft_optimizer optimizer;
     ft_recompute recompute;

@@ -19,6 +19,7 @@ typedef const char *(*ft_rule)(const ft_effect_case *c);
 static inline const char *ft__acts(const ft_effect_case *c) { return c ? NULL : ""; }
 
 static inline const char *ft__training(const ft_effect_case *c) { return c->trains ? NULL : "nothing is trained"; }
+const char *ft__versioned(const ft_effect_case *c); /* version.c */
 
 /* By key; NULL for keys that the other table has. */
 extern const ft_rule ft__work_rules[FT_KEY_COUNT];  /* effects_work.c */

@@ -6,6 +6,7 @@
 
 #include "kernel/power.h"
 #include "model/packing.h"
+#include "model/pytorch.h"
 #include "request/effects_rules.h"
 
 /* The section as a whole is warned of where nothing is trained. */
@@ -308,6 +309,8 @@ static const char *read_as(const ft_effect_case *c) { return c->a->nearest ? NUL
 /* What a growing cache leaves behind is seen with plain segments alone. */
 static const char *reserving(const ft_effect_case *c)
 {
+    const ft_pytorch *version = ft__pytorch(c->w);
+    if (version && !version->expands_segments) return "that version of PyTorch has no such segments";
     return c->w->task == FT_DECODE ? "what decoding reserves is forecast for plain segments alone" : NULL;
 }
 
@@ -347,6 +350,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_MOMENTS] = moments,
     [FT_KEY_ID_IN_BACKWARD] = updating,
     [FT_KEY_ID_EXPANDABLE] = reserving,
+    [FT_KEY_ID_PYTORCH] = ft__versioned,
     [FT_KEY_ID_RECOMPUTE_LAYERS] = some_layers,
     [FT_KEY_ID_GRAPHED] = capturing,
     [FT_KEY_ID_REMAT] = policies,

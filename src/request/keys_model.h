@@ -64,7 +64,13 @@
       "`xformers`, `triton` (fused kernels of these), `eager`, `sdpa` (as PyTorch picks)")                             \
     FLAG(EXECUTION, "execution", WORD, 0, 0, WORDS(execution), 0, "execution", 'x', NULL, TRAIN | LARGEST,             \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host",                            \
-      "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host)")                                   \
+      "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host), `torchscript` (traced or scripted "\
+      "by torch.jit: no Python between operators, and what its compiler joins by `pytorch`)")                          \
+    FLAG(PYTORCH, "pytorch", TEXT, 0, 0, NO_WORDS, DEPENDS, "pytorch", 0, "VERSION", STEPS | INFER | LARGEST,          \
+      "version that runs the operators: 2.1, 1.13, 2.5.1 [today's]",                                                   \
+      "today's; a version of PyTorch, `\"2.1\"`, `\"1.13\"`, `\"2.5.1\"`: what `sdpa` picks, whether updates go over " \
+      "lists, gradients are dropped between steps, what TorchScript joins, and more "                                  \
+      "([what each changes](stacks.md#versions-of-pytorch)). One that is newer than the last known is taken for that") \
     FLAG(STACK, "stack", NAMED, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                          \
       "the software [what the rest says]: automodel, ddp, deepspeed, framework, fsdp, fsdp2, gpt_fast, gpt_neox, "     \
       "hf_trainer, hf_trainer_2024, internevo, litgpt, llm_c, llm_foundry, maxtext, megatron, megatron_2021, "         \

@@ -24,6 +24,7 @@
 #include "request/step_keys.h"
 #include "request/taken_for.h"
 #include "request/tasks.h"
+#include "request/version.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -339,6 +340,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     ft_status found = capped ? find_device(source, capped, &out->device, err) : FT_OK;
     json_decref(capped);
     FT_TRY(found);
+    FT_TRY(ft__settle_pytorch(&said, out, err));
     ft__take_for_ported(out);
     ft__take_for_earlier(out);
     ft__remark_library(&said, out);

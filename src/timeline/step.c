@@ -56,6 +56,7 @@ static ft_dispatch dispatch_of(const ft_workload *work)
     case FT_RUN_COMPILE: return replays(work) ? FT_DISPATCH_GRAPH : FT_DISPATCH_COMPILED;
     case FT_RUN_CUDA_GRAPH: return FT_DISPATCH_GRAPH;
     case FT_RUN_IDEAL: return FT_DISPATCH_NONE;
+    case FT_RUN_TORCHSCRIPT: return FT_DISPATCH_SCRIPT;
     default: return FT_DISPATCH_EAGER;
     }
 }

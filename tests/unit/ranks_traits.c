@@ -1,5 +1,6 @@
 /* Every trait of a stack does what it says: one row each, a stack with the trait turned and everything else left alone.
  * A trait without a row fails the test. */
+#include "model/pytorch.h"
 #include "ranks/offload.h"
 #include "ranks_rig.h"
 
@@ -98,6 +99,8 @@ static const turn turns[] = {
     {"copies_buckets", "ddp", "false", "gpt3-6.7b", FT_BF16, 1, 1, 8, 0, 1, STEP, -1},
     {"tuned_vectors", "gpt_fast", "false", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
     {"replays_tokens", "gpt_fast", "false", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, HOST, 1},
+    {"by_pytorch", "pytorch", "false", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"nvfuser", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"reductions_end", "xla", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"reductions_end", "tensorflow", "false", "gpt2", FT_FP16, 1, 1, 1, 0, 1, STEP, -1},
     {"keeps_functions", "xla", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
@@ -182,6 +185,9 @@ static double figure_of(const turn *t, bool turned)
         r.work.lora_rank = 16;
         r.work.recompute = FT_RECOMPUTE_FULL;
     }
+    if (!strcmp(t->trait, "by_pytorch"))
+        r.work.pytorch = &ft__pytorches[0]; /* gradients are set to zero and added to */
+    if (!strcmp(t->trait, "nvfuser")) r.work.execution = FT_RUN_TORCHSCRIPT;
     if (!strcmp(t->trait, "tuned_vectors") || !strcmp(t->trait, "replays_tokens")) r.work.task = FT_DECODE;
     r.parallel.zero = t->zero;
     r.parallel.in_pieces = r.parallel.expert_overlap = -1;

@@ -84,6 +84,10 @@ static const struct {
     {FT_KEY_ID_ATTENTION, "\"eager\""},
     {FT_KEY_ID_EXECUTION, "\"compile\""},
     {FT_KEY_ID_EXECUTION, "\"fused\""},
+    {FT_KEY_ID_EXECUTION, "\"torchscript\""},
+    {FT_KEY_ID_PYTORCH, "\"1.11\""},
+    {FT_KEY_ID_PYTORCH, "\"2.0\""},
+    {FT_KEY_ID_PYTORCH, "\"2.4\""},
     {FT_KEY_ID_STACK, "\"deepspeed\""},
     {FT_KEY_ID_STACK, "\"megatron\""},
     {FT_KEY_ID_STACK, "\"fsdp2\""},
@@ -344,6 +348,12 @@ static void reasons_are_given(void **state)
            "\"cuda_graph_modules\" has no effect: layers that run again are not captured one by one");
     expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"cuda_graph_modules\":[\"moe_router\"]}",
            "\"cuda_graph_modules\" has no effect: the model has none of these modules");
+    expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"pytorch\":\"1.13\"}",
+           "\"pytorch\" has no effect: hand-fused layers have kernels of their own");
+    expect(ft, scratch, "{" LLAMA ",\"pytorch\":\"2.6\"}",
+           "\"pytorch\" has no effect: nothing of this step is different in that version");
+    expect(ft, scratch, "{" LLAMA ",\"pytorch\":\"2.0\",\"expandable_segments\":true}",
+           "\"expandable_segments\" has no effect: that version of PyTorch has no such segments");
     expect(ft, scratch, "{\"task\":\"decode\"," LLAMA ",\"cache\":\"static\"}",
            "\"cache\" has no effect: eager kernels read it as they read a paged one");
     expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"expert_skew\":2}}",

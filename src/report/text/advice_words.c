@@ -50,7 +50,8 @@ static void say_execution(ft_text *out, ft_execution e)
                                         [FT_RUN_FUSED] = "hand-fused kernels",
                                         [FT_RUN_COMPILE] = "compile (torch.compile)",
                                         [FT_RUN_CUDA_GRAPH] = "compile with CUDA graphs",
-                                        [FT_RUN_IDEAL] = "no host"};
+                                        [FT_RUN_IDEAL] = "no host",
+                                        [FT_RUN_TORCHSCRIPT] = "TorchScript"};
     ft__text_add(out, words[e]);
 }
 
