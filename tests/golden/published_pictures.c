@@ -35,6 +35,14 @@ static const golden_bound encoders[] = {
     {"DLE PyTorch BERT, SQuAD", 0.12, 0.24, 10},
 };
 
+static const golden_bound scripted[] = {{"DLE PyTorch BERT, TorchScript in Triton", 0.24, 0.48, 36}};
+
+static void traces_are_met(void **state)
+{
+    (void)state;
+    golden_runs("published/torchscript.jsonl", scripted, sizeof scripted / sizeof *scripted, NULL);
+}
+
 static void pictures_are_met(void **state)
 {
     (void)state;
@@ -97,6 +105,7 @@ int main(void)
         cmocka_unit_test(pictures_are_met),
         cmocka_unit_test(denoisers_are_met),
         cmocka_unit_test(encoders_are_met),
+        cmocka_unit_test(traces_are_met),
         cmocka_unit_test(asked_as_they_ran_they_are_nearer),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);

@@ -72,7 +72,7 @@ class Maker:
         model = OWN_MODEL if self.random.random() < 0.05 else self.one(SMALL + LARGE if task in ("train", "memory") else LANGUAGE)
         request = {"task": task, "model": model, "gpu": self.gpu(), "batch": self.size(1, 32), "seq": self.size(64, 8192)}
         self.some(request, 0.2, dtype=["bf16", "fp16", "fp32", "amp_bf16", "fp8"], attention=["flash", "sdpa", "eager", "cudnn"],
-                  execution=["eager", "compile", "fused", "cuda_graph", "ideal"], detail=["summary", "layers", "kernels"])
+                  execution=["eager", "compile", "fused", "cuda_graph", "ideal", "torchscript"], detail=["summary", "layers", "kernels"])
         if task == "train":
             self.some(request, 0.25, recompute=["none", "selective", "full"], optimizer=["adamw", "adamw_foreach", "sgd", "muon"],
                       advice=[True], techniques=[True], stack=["megatron", "torchtitan", "fsdp2", "deepspeed"], lora_rank=[8, 64],

@@ -43,6 +43,7 @@ export const stepKeys = [
     'kv_dtype',
     'stack',
     'execution',
+    'pytorch',
     'attention',
     'recompute',
     'recompute_layers',
@@ -129,7 +130,14 @@ export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX
                     name="Execution"
                     of="execution"
                     is={is}
-                    words={[['', 'automatic'], 'eager', 'fused', 'compile', 'cuda_graph', 'ideal']}
+                    words={[['', 'automatic'], 'eager', 'fused', 'compile', 'cuda_graph', 'ideal', 'torchscript']}
+                />
+                <Choice
+                    name="PyTorch"
+                    of="pytorch"
+                    is={is}
+                    words={[['', 'today\u2019s'], '2.10', '2.8', '2.4', '2.2', '2.1', '2.0', '1.13', '1.11']}
+                    hint="the version that runs it"
                 />
                 <Choice
                     name="Attention"
