@@ -91,6 +91,14 @@ static ft_status attention_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
+/* Of few tokens: the kernel that a framework picks, without a mask. */
+static ft_status attention_short_row(reader *r, ft_row *row, bool *take)
+{
+    FT_TRY(attention_row(r, row, take));
+    *take = !strcmp(cell(r, "mask"), "none") && !strcmp(cell(r, "backend"), "picked");
+    return FT_OK;
+}
+
 static ft_status elementwise_row(reader *r, ft_row *row, bool *take)
 {
     int64_t inputs = 1;
@@ -329,7 +337,8 @@ ft_status ft__read_own(const char *folder, const char *gpu, const ft_row_filter 
                  {"layers_wide.csv.gz", convolution_row, FT_ROWS_PROFILED},
                  {"layers_half.csv.gz", convolution_row, FT_ROWS_PROFILED},
                  {"layers_points.csv.gz", convolution_row, FT_ROWS_PROFILED},
-                 {"rowwise_models.csv.gz", row_row, FT_ROWS_OWN}};
+                 {"rowwise_models.csv.gz", row_row, FT_ROWS_OWN},
+                 {"attention_short.csv.gz", attention_short_row, FT_ROWS_OWN}};
     reader r = {.filter = filter, .rows = rows, .gpu = gpu, .err = err};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         FT_TRY(read_file(folder, files[i].file, files[i].each, files[i].source, &r));

@@ -8,9 +8,14 @@
  *   tile  = columns * c + tile_us
  * Hopper's d = 64 sits on `soft`, d = 128 on `mma`: that is why 64 reaches half of the peak and 128 seven tenths.
  * Tiles are dealt to SMs. Equal ones fill waves, T = sum / SMs * (1 + q (ceil(w)/w - 1)) with w = tiles / SMs; causal
- * ones end within a tile of each other, T = max(sum / SMs + tail * longest, longest). The tile height is the one of 64,
- * 128, 256 that ends first. Backward: five products instead of two at their own efficiency, exp once more, and passes
- * over dO, O and an fp32 dQ.
+ * ones end within a tile of each other, T = max(sum / SMs + tail * longest, longest). Memory is hidden behind that but
+ * for the first wave's, 1 / (1 + w) of the smaller. Backward: five products instead of two at their own efficiency, exp
+ * once more, and passes over dO, O and an fp32 dQ by kernels before and behind it.
+ *
+ * Frameworks' kernels have one shape of tile, and what does not fill it is padded: a window of 49 tokens takes what 128
+ * do, ViT's 197 what 256 do. Keys that do not fill their tiles are also selected in every step, `ragged` times the
+ * softmax: so are the tiles that a causal mask cuts, and no others under it. Of engines' kernels the height is the one
+ * of 64, 128, 256 that ends first.
  *
  * A serving engine's operator also splits the packed QKV, rotates it and writes the paged cache: a pass over
  * B Q (q H + 2 KV) D elements before the kernel, which for short prompts with many key-value heads takes twice as long
@@ -55,6 +60,7 @@ enum {
     KEEP,
     SYNC,
     L2_CLK,
+    RAGGED,
     THETA_COUNT
 };
 
@@ -83,6 +89,7 @@ static const ft_parameter parameters[THETA_COUNT] = {
     [KEEP] = FT_K_PRIORS_ATTENTION_L2_KEEPS,
     [L2_CLK] = FT_K_PRIORS_ATTENTION_L2_BYTES_PER_CLOCK,
     [SYNC] = FT_K_PRIORS_ATTENTION_MMA_SYNC_EFFICIENCY,
+    [RAGGED] = FT_K_PRIORS_ATTENTION_RAGGED,
 };
 
 enum { FORWARD, BACKWARD, FORWARD_FP8, TRTLLM, VLLM, SGLANG, TRTLLM_FP8, VLLM_FP8, ANY, VARIANTS };
@@ -148,27 +155,59 @@ static const char *const feature_names[] = {
 
 static const double heights[] = {64, 128, 256};
 
+/* What a block of threads takes at a time: rows of the side it owns, steps of the other, which it walks. */
+typedef struct shape {
+    int lowest, highest; /* of `heights` */
+    double step;
+    bool owns_keys;
+} shape;
+
+/* Frameworks' kernels, as their names and sources say: cuDNN 9.19 for Hopper has blocks of 128 queries that walk 128
+ * keys at a time, FlashAttention-2 128 and, with heads wider than 64, 64 (flash_fwd_launch_template.h); backward both
+ * own 128 keys and walk 64 queries. What is shorter is padded. Of engines' kernels the measured lengths do not say. */
+static bool frameworks(const ft_op *op) { return op->engine == FT_ENGINE_BARE || op->pass != FT_PASS_FWD; }
+
+static shape shape_of(const ft_device *device, const ft_op *op, bool back)
+{
+    enum { NARROW = 64, WIDE = 128 };
+    if (!frameworks(op)) return (shape){0, 2, 64, false};
+    if (back) return (shape){1, 1, 64, true};
+    bool async = device->matrix_issue == FT_ISSUE_WGMMA || device->matrix_issue == FT_ISSUE_TCGEN05;
+    return (shape){1, 1, op->u.attention.head_dim <= (async ? WIDE : NARROW) ? 128 : 64, false};
+}
+
+/* FlashAttention-2 is compiled for heads in steps of 32 (static_switch.h), the others in steps of 64. */
+static double padded(const ft_device *device, const ft_op *op, double d)
+{
+    bool second = frameworks(op) && device->matrix_issue == FT_ISSUE_MMA;
+    return second ? 32 * ceil(d / 32) : ft__head_padded(d);
+}
+
 typedef struct walk {
     double ms, tiles, waves, longest_share;
     int height;
+    double step;
 } walk;
 
 typedef struct costs {
     double cell_ms; /* a row and a column in one SM */
     double small, tile_ms, wave_ms, q_full, q_causal;
+    double diagonal; /* more of the steps that a causal mask cuts */
+    shape tile;
 } costs;
 
 /* The tile height that ends first. `group` query heads that share a key-value head may stand in one tile. */
 static void schedule(const ft_op *op, double sms, const costs *c, double group, walk *best)
 {
-    double q = (double)op->u.attention.q_len * group, kv = (double)op->u.attention.kv_len;
+    double rows = (double)op->u.attention.q_len, columns = (double)op->u.attention.kv_len;
+    double q = (c->tile.owns_keys ? columns : rows) * group, kv = c->tile.owns_keys ? rows : columns;
     double heads = (double)(op->u.attention.batch * op->u.attention.heads) / group,
            window = (double)op->u.attention.window;
     bool causal = op->u.attention.causal;
-    for (int i = 0; i < 3; i++) {
-        double bq = heights[i], bk = 64, n = ceil(q / bq), all = bk * ceil(kv / bk), seen = bq / group;
+    for (int i = c->tile.lowest; i <= c->tile.highest; i++) {
+        double bq = heights[i], bk = c->tile.step, n = ceil(q / bq), all = bk * ceil(kv / bk), seen = bq / group;
         double first = fmax(0, kv - q / group), sum = n * all, longest = all;
-        if (causal) sum = fmin(sum, n * first + seen * n * (n + 1) / 2 + n * bk / 2);
+        if (causal) sum = fmin(sum, n * first + seen * n * (n + 1) / 2 + n * bk * c->diagonal);
         if (window > 0) {
             longest = fmin(longest, bk * ceil((window + seen) / bk));
             sum = fmin(sum, n * longest);
@@ -176,12 +215,13 @@ static void schedule(const ft_op *op, double sms, const costs *c, double group, 
         double tiles = heads * n, cost = c->cell_ms * bq / (i == 0 ? c->small : 1), load = tiles / sms;
         double work = tiles * c->tile_ms + heads * sum * cost, last = longest * cost + c->tile_ms;
         /* Few rows against a long cache: the columns are split over the idle SMs. */
-        if (kv > 2 * q && tiles < sms) last /= fmax(1, fmin(floor(sms / tiles), kv / FT_K_ATTENTION_SPLIT_KEYS));
+        if (kv > 2 * q && tiles < sms && !c->tile.owns_keys)
+            last /= fmax(1, fmin(floor(sms / tiles), kv / FT_K_ATTENTION_SPLIT_KEYS));
         /* Equal tiles fill whole waves; unequal ones end within a tile of each other (a share of Graham's bound). */
         double even = work / sms, up = ceil(load);
         if (load > 1) even = causal ? even + c->q_causal * last : even * (1 + c->q_full * (up / load - 1));
         double ms = fmax(even, last) + up * c->wave_ms;
-        if (ms < best->ms) *best = (walk){ms, tiles, load, last / ms, (int)bq};
+        if (ms < best->ms) *best = (walk){ms, tiles, load, last / ms, (int)bq, bk};
     }
 }
 
@@ -230,6 +270,13 @@ static void fill_features(const ft_device *device, const ft_op *op, const times 
     *f++ = ft__lg(q * h / kvh);
 }
 
+/* Arithmetic hides what is read for the tiles to come. The first wave's has nothing to hide behind. */
+static double beside(const ft_op *op, double compute, double memory, double smooth, double waves)
+{
+    double alone = frameworks(op) ? fmin(compute, memory) / (1 + waves) : 0;
+    return ft__smooth_max(compute, memory, smooth) + alone;
+}
+
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
@@ -240,7 +287,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), out_e = fmax(e, 2);
     double cap = ft__matrix_cap(device, math), runs = ft__running_mhz(device) / device->boost_mhz;
     double sms = device->sms, peak = ft__peak_tflops(device, math) * runs * 1e9, rate = peak / sms;
-    double width = ft__head_padded(d) + ft__head_padded(dv), special = 1 / ft__exp_per_ms_sm(device);
+    double width = padded(device, op, d) + padded(device, op, dv), special = 1 / ft__exp_per_ms_sm(device);
     double bandwidth = device->memory_gbps * 1e6;
     /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
      * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
@@ -250,51 +297,66 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     /* Where a tile's first loads come through registers, nothing hides them. */
     double start = device->matrix_issue == FT_ISSUE_MFMA ? FT_K_ATTENTION_MFMA_START : share;
     double mma = 2 * width / (ft__capped_efficiency(th[EC] * reach, cap) * rate), soft = th[ME] * special;
+    shape tile = shape_of(device, op, false);
+    if (frameworks(op) && !op->u.attention.causal && fmod(kv, tile.step) > 0) soft *= th[RAGGED];
     double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
-    costs cost = {c, th[SMALL], start * th[TILE_US] * 1e-3, share * th[WAVE_US] * 1e-3, th[Q_FULL], th[Q_CAUSAL]};
+    costs cost = {c,
+                  th[SMALL],
+                  start * th[TILE_US] * 1e-3,
+                  share * th[WAVE_US] * 1e-3,
+                  th[Q_FULL],
+                  th[Q_CAUSAL],
+                  frameworks(op) ? th[RAGGED] - 1 : 0.5,
+                  tile};
     walk w = walk_of(device, op, &cost);
     double queries = batch * h * q, keys = batch * kvh * kv;
     double bytes = queries * (d * e + dv * out_e) + keys * (d + dv) * kv_e;
     double compute = op->pass == FT_PASS_BWD ? 0 : w.ms, memory = op->pass == FT_PASS_BWD ? 0 : bytes;
+    double back = 0, back_bytes = 0, passes = 0, back_waves = 0;
     if (op->pass != FT_PASS_FWD) {
         cost.cell_ms = 5 * width /
                            (ft__capped_efficiency(th[EC_BWD] * reach, pow(cap, FT_K_ATTENTION_CAPPED_BACK)) * rate) +
                        th[ME_BWD] * special;
-        cost.tile_ms *= 2;
+        cost.tile_ms *= FT_K_ATTENTION_BACK_START;
+        cost.tile = shape_of(device, op, true);
         walk b = walk_of(device, op, &cost);
-        compute += b.ms;
-        /* Q, K, V, dO in and dK, dV out; O, dO again for the row sums; dQ summed in fp32, then cast. Grouped heads
-         * write dK and dV per query head and add them up afterwards. */
+        back = b.ms, back_waves = b.waves;
+        /* Q, K, V, dO in and dK, dV out, dQ summed in fp32. Kernels of their own: O, dO for the row sums and zeros for
+         * dQ before, its cast afterwards. Grouped heads write dK and dV per query head and add them up. */
         double grouped = h > kvh ? batch * h * kv * (d + dv) * 2 * e : 0;
-        memory += th[BWD_BYTES] * (2 * bytes + queries * (2 * dv * e + d * (12 + e)) + grouped);
+        back_bytes = 2 * bytes + queries * d * 4;
+        passes = th[BWD_BYTES] * (queries * (2 * dv * e + d * (8 + e)) + grouped);
         if (op->pass == FT_PASS_BWD) w = b;
     }
     double l2_rate = th[L2_CLK] * sms * ft__running_mhz(device) * 1e3, memory_rate = th[EB] * bandwidth;
     double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
-    double memory_ms = memory * ((1 - resident) / memory_rate + resident / l2_rate);
-    double slow = ft__power_slowdown(device, math, th[ENERGY], ft__op_flops(op) / compute * 1e-9,
-                                     compute * 1e3 / th[POWER_US]);
-    compute *= slow;
-    double pass_ms = 0;
+    double per_byte = (1 - resident) / memory_rate + resident / l2_rate;
+    double memory_ms = memory * per_byte, back_ms = back_bytes * per_byte;
+    double slow = ft__power_slowdown(device, math, th[ENERGY], ft__op_flops(op) / (compute + back) * 1e-9,
+                                     (compute + back) * 1e3 / th[POWER_US]);
+    compute *= slow, back *= slow;
+    double pass_ms = passes * per_byte;
     bool engine = op->engine != FT_ENGINE_BARE && op->pass == FT_PASS_FWD;
     if (engine) {
         double moved = batch * q * (th[PASS_Q] * h * d + kvh * (d + dv)) * (2 + kv_e);
         double held = th[WARM] * ft__resident(device, th[KEEP], moved + bytes);
-        pass_ms = moved * ((1 - held) / memory_rate + held / l2_rate +
-                           1 / (th[PASS_CLK] * sms * ft__running_mhz(device) * 1e3));
+        pass_ms += moved * ((1 - held) / memory_rate + held / l2_rate +
+                            1 / (th[PASS_CLK] * sms * ft__running_mhz(device) * 1e3));
     }
-    out->compute_ms = compute;
-    out->memory_ms = memory_ms + pass_ms;
-    out->body_ms = ft__smooth_max(compute, memory_ms, th[SMOOTH]) + pass_ms;
-    if (op->pass != FT_PASS_FWD) out->body_ms += th[BWD_US] * 1e-3;
+    out->compute_ms = compute + back;
+    out->memory_ms = memory_ms + back_ms + pass_ms;
+    out->body_ms = pass_ms;
+    if (op->pass != FT_PASS_BWD) out->body_ms += beside(op, compute, memory_ms, th[SMOOTH], w.waves);
+    if (op->pass != FT_PASS_FWD) out->body_ms += beside(op, back, back_ms, th[SMOOTH], back_waves) + th[BWD_US] * 1e-3;
     out->tile_m = w.height;
-    out->tile_n = 64;
+    out->tile_n = (int)w.step;
     out->split_k = 0;
     out->tiles = w.tiles;
     out->waves = w.waves;
     out->note = NULL;
     if (want)
-        fill_features(device, op, &(times){bytes, keys * (d + dv) * kv_e, compute, memory_ms, pass_ms, mma / soft},
+        fill_features(device, op,
+                      &(times){bytes, keys * (d + dv) * kv_e, compute + back, memory_ms + back_ms, pass_ms, mma / soft},
                       th[LAUNCH], &w, out);
 }
 

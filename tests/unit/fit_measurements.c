@@ -31,8 +31,12 @@ static void every_table_of_ours_is_read(void **state)
     data_table("own/h200/quantize.csv.gz",
                "dtype,op,rows,cols,ms\nbf16,row_dynamic,4454,266,0.025\nbf16,nobodys,1,1,1\n");
     data_table("own/h200/moe.csv.gz", "dtype,tokens,topk,experts,hidden,inter,ms\nbf16,64,2,4,2048,1024,0.06\n");
+    data_table("own/h200/attention_short.csv.gz",
+               "dtype,pass,batch,heads,kv_heads,q_len,kv_len,head_dim,causal,mask,backend,ms\n"
+               "bf16,fwd,64,3,3,49,49,32,0,none,picked,0.051\nbf16,fwd,64,3,3,49,49,32,0,keys,picked,0.052\n"
+               "bf16,fwd,64,3,3,49,49,32,0,none,flash,0.053\n");
     ft_rows rows = load("own", NULL);
-    assert_int_equal(15, rows.count);
+    assert_int_equal(16, rows.count);
     assert_int_equal(1, rows.gpu_count);
     assert_string_equal("h200_sxm", rows.gpus[0].name);
     for (size_t i = 0; i < rows.count; i++) {
@@ -58,6 +62,7 @@ static void every_table_of_ours_is_read(void **state)
     assert_true(op->u.attention.causal);
     assert_int_equal(FT_ENGINE_BARE, op->engine);
     assert_false(row_of(&rows, "attention", 0.02)->op.u.attention.causal);
+    assert_int_equal(49, row_of(&rows, "attention", 0.051)->op.u.attention.kv_len);
     assert_int_equal(1000, row_of(&rows, "gelu", 0.003)->op.u.elementwise.numel);
     assert_int_equal(FT_PASS_FWD, row_of(&rows, "softmax", 0.002)->op.pass);
     op = &row_of(&rows, "layernorm", 0.006)->op;

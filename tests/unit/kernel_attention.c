@@ -136,6 +136,34 @@ static void short_heads_are_held_by_exponentials(void **state)
     assert_true(fabs(rate[1] / rate[3] - 80.0 / 128) < 0.05 && fabs(rate[2] / rate[3] - 96.0 / 128) < 0.05);
 }
 
+static double full_ms(const ft_device *device, ft_pass pass, int64_t heads, int64_t q, int64_t kv, int64_t d)
+{
+    ft_op op = attention(pass, 1, heads, heads, q, kv, d);
+    op.u.attention.causal = false;
+    return limit_ms(device, &op);
+}
+
+/* An H200's many windows: 16 tokens take what 128 do, 144 more than 256 of which every tile is full, 257 nearly what
+ * 384 do (data/measurements/h200/attention_short.csv.gz: 2.2, 2.0; 6.9, 6.2; 14.1 and 12.7 us a window and SM). */
+static void tiles_are_padded(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    double few = full_ms(&device, FT_PASS_FWD, 8192, 16, 16, 32),
+           tile = full_ms(&device, FT_PASS_FWD, 8192, 128, 128, 32);
+    assert_true(few > 0.8 * tile && few < 1.2 * tile);
+    double over = full_ms(&device, FT_PASS_FWD, 8192, 144, 144, 32),
+           two = full_ms(&device, FT_PASS_FWD, 8192, 256, 256, 32);
+    assert_true(over > 2.5 * tile && over > two && over < 1.3 * two);
+    double more = full_ms(&device, FT_PASS_FWD, 8192, 257, 257, 32),
+           three = full_ms(&device, FT_PASS_FWD, 8192, 384, 384, 32);
+    assert_true(more > three && more < 1.3 * three);
+    /* Going back blocks own keys: few of them leave SMs idle, however many queries there are. */
+    double keys = full_ms(&device, FT_PASS_BWD, 16, 8192, 128, 64),
+           queries = full_ms(&device, FT_PASS_BWD, 16, 128, 8192, 64);
+    assert_true(keys > 2 * queries);
+}
+
 static void an_engine_also_writes_the_cache(void **state)
 {
     (void)state;
@@ -237,6 +265,7 @@ int main(void)
         cmocka_unit_test(bandwidth_and_peak_only_help),
         cmocka_unit_test(a_mask_and_a_window_save_work),
         cmocka_unit_test(short_heads_are_held_by_exponentials),
+        cmocka_unit_test(tiles_are_padded),
         cmocka_unit_test(an_engine_also_writes_the_cache),
         cmocka_unit_test(query_heads_of_a_group_share_the_cache),
         cmocka_unit_test(a_lone_sequence_splits_its_keys),
