@@ -8,7 +8,12 @@
  * FlashAttention-2 loses to its own long sequences 3.6 ns per Mflop with a mask and 1.3 without, the open kernel 3.8
  * and 1.4. So
  *
- *   T = T_open + flops / R_open (1 / share - 1)        R_open: the open kernel's rate over 16k tokens
+ *   T = T_open + flops pad / R_open (1 / share - 1)    R_open: the open kernel's rate over 16k tokens
+ *
+ * pad: pairs of queries and keys that tiles of 128 by 128 hold, over those that are asked for. CUTLASS's
+ * memory-efficient kernels have smaller blocks and nothing of the open kernel's:
+ *
+ *   T = launch + flops pad / (share R_open) + starts
  *
  * Units that are capped hide part of a slower kernel, as they do of products.
  *
@@ -36,7 +41,7 @@
 #include "kernel/kernel.h"
 
 /* Tokens of the longest sequences that the libraries' authors publish. */
-enum { LONG = 16384 };
+enum { LONG = 16384, ROWS = 128, STEP = 128 };
 
 static const char *const names[FT__LIBRARY_COUNT] = {[FT_LIBRARY_OPEN] = "sdpa",
                                                      [FT_LIBRARY_FLASH] = "flash",
@@ -61,7 +66,8 @@ bool ft__library_longer(const ft_op *op, ft_op *longer)
 {
     *longer = *op;
     int64_t q = op->u.attention.q_len;
-    if (q >= LONG || q != op->u.attention.kv_len || op->u.attention.window > 0) return false;
+    bool across = q != op->u.attention.kv_len;
+    if (q >= LONG || (across && op->u.attention.causal) || op->u.attention.window > 0) return false;
     longer->timing = FT_TIMING_DEVICE;
     longer->u.attention.library = FT_LIBRARY_OPEN;
     longer->u.attention.q_len = longer->u.attention.kv_len = LONG;
@@ -76,6 +82,15 @@ static ft_attention_library running(const ft_device *device, ft_attention_librar
     bool needs_copies = library == FT_LIBRARY_OPEN || library == FT_LIBRARY_FLASH || library == FT_LIBRARY_FLASH2 ||
                         library == FT_LIBRARY_FLASH3 || library == FT_LIBRARY_CUDNN;
     return needs_copies ? FT_LIBRARY_XFORMERS : library;
+}
+
+/* FlashAttention takes no mask, and PyTorch prefers cuDNN on Hopper and data-centre Blackwell alone (sdp_utils.cpp:
+ * check_for_attn_mask, check_prefer_cudnn_attention): elsewhere its choice are the memory-efficient kernels. */
+ft_attention_library ft__library_of_mask(const ft_device *device, const ft_op *op)
+{
+    bool picks = op->u.attention.library == FT_LIBRARY_OPEN && op->u.attention.q_len > 1;
+    bool efficient = device->vendor == FT_VENDOR_NVIDIA && device->matrix_issue == FT_ISSUE_MMA;
+    return picks && efficient ? FT_LIBRARY_XFORMERS : op->u.attention.library;
 }
 
 static const struct ft__k_attention_libraries *row_of(const ft_device *device, ft_attention_library asked)
@@ -128,12 +143,41 @@ double ft__kernel_effort(const ft_device *device, const ft_op *op, double effort
     return 1 + (effort - 1) * fmin(1, share_of(device, op));
 }
 
+/* Pairs of queries and keys that a kernel computes, in blocks of `rows` and `step`, over those that are asked for. */
+static double padding(const ft_op *op, double rows, double step)
+{
+    double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len;
+    double tall = rows * ceil(q / rows), wide = step * ceil(kv / step);
+    if (op->u.attention.causal && q == kv) return fmin(wide, (tall + step) / 2) * tall / (q * (q + 1) / 2);
+    return op->u.attention.causal ? 1 : tall * wide / (q * kv);
+}
+
+/* CUTLASS's memory-efficient kernels have blocks of 64 queries and 64 keys, 128 with heads wider than 64, as their
+ * names say; going back a block owns the keys. Narrow ones share an SM, where one alone takes longer. */
+static double efficient_ms(const ft_device *device, const ft_op *op, double rate, const ft_forecast *f)
+{
+    enum { SIDE = 64 };
+    bool wide = op->u.attention.head_dim > SIDE;
+    double step = wide ? 2 * SIDE : SIDE, work = f->flops * padding(op, SIDE, step) / rate, sms = (double)device->sms;
+    double heads = (double)op->u.attention.batch * (double)op->u.attention.heads;
+    double tiles = heads * ceil((double)op->u.attention.q_len / SIDE),
+           back = heads * ceil((double)op->u.attention.kv_len / step), clocks = 0;
+    if (op->pass != FT_PASS_BWD) clocks += FT_K_ATTENTION_EFFICIENT_START * tiles;
+    if (op->pass != FT_PASS_FWD) clocks += FT_K_ATTENTION_EFFICIENT_START_BACK * back;
+    work += clocks / (sms * ft__running_mhz(device) * 1e3);
+    double alone = wide ? 1 : FT_K_ATTENTION_EFFICIENT_ALONE;
+    return f->launch_ms + work * fmax(1, alone * sms / (op->pass == FT_PASS_FWD ? tiles : back));
+}
+
 void ft__library_apply(const ft_device *device, const ft_op *op, const ft_forecast *steady, ft_forecast *f)
 {
     double share = share_of(device, op);
     if (!(share > 0) || !(steady->flops > 0)) return;
-    double at_rate = fmin(f->flops * steady->ms / steady->flops, f->ms) / f->ms; /* starts and ends are no part of it */
+    double rate = steady->flops / steady->ms, pad = padding(op, ROWS, STEP);
+    double at_rate = fmin(f->flops * pad / rate, f->ms) / f->ms; /* starts and ends are no part of it */
     double by = f->bound == FT_BOUND_COMPUTE ? 1 + at_rate * (1 / share - 1) : fmax(1, at_rate / share);
+    if (running(device, op->u.attention.library) == FT_LIBRARY_XFORMERS)
+        by = efficient_ms(device, op, share * rate, f) / f->ms;
     by = fmax(by, ft__floor_ms(device, op) / f->ms);
     f->ms *= by;
     f->low_ms *= by;

@@ -18,28 +18,41 @@ static double meeting(double each, const ft_op *op)
     return fmax(1, each * FT_K_MANNER_MEET_ELEMENTS / (double)op->u.elementwise.numel);
 }
 
-/* Heads wider than a tile of 128 leave less room for the mask's own tile. */
-static double of_attention(unsigned manner, const ft_op *op)
+/* What a mask adds with so many keys: starts and ends of tiles, and the passes beside them, are as without. */
+static double of_keys(double most, double half, const ft_op *op)
 {
-    enum { TILE = 128 };
-    double effort = 1;
-    bool wide = op->u.attention.head_dim > TILE, keys = manner & FT_MANNER_MASK_OF_KEYS;
-    if (op->pass == FT_PASS_FWD) {
-        if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_FORWARD;
-        if (keys) effort *= FT_K_MANNER_KEYS_FORWARD;
-        if (manner & FT_MANNER_MASK_ADDED)
-            effort *= FT_K_MANNER_MASK_FORWARD * (wide ? FT_K_MANNER_MASK_WIDE_FORWARD : 1);
-    } else { /* a mask costs as much beside five products as beside two, dropout less: drawn once more */
-        if (keys)
-            effort *= FT_K_MANNER_KEYS_BACKWARD;
-        else if (manner & FT_MANNER_MASK)
-            effort *= FT_K_MANNER_MASK_BACKWARD * (wide ? FT_K_MANNER_MASK_WIDE_BACKWARD : 1);
-        if (manner & FT_MANNER_DROPOUT) effort *= FT_K_MANNER_DROPOUT_BACKWARD;
-    }
-    return effort;
+    double keys = (double)op->u.attention.kv_len;
+    return 1 + (most - 1) * keys / (keys + half);
 }
 
-double ft__manner_effort(unsigned manner, double each, const ft_op *op)
+/* Heads wider than a tile of 128 leave less room for the mask's own tile. Rows of an odd number of keys begin at odd
+ * addresses: cuDNN reads them one by one, others are given a copy with longer rows. */
+static double of_mask(const ft_device *device, unsigned manner, const ft_op *op)
+{
+    enum { TILE = 128 };
+    bool wide = op->u.attention.head_dim > TILE, keys = manner & FT_MANNER_MASK_OF_KEYS;
+    bool forward = op->pass == FT_PASS_FWD, odd = op->u.attention.kv_len % 2 && device->vendor == FT_VENDOR_NVIDIA;
+    unsigned added = FT_MANNER_MASK_ADDED | FT_MANNER_MASK_OF_KEYS;
+    if (!(manner & (forward ? added : added | FT_MANNER_MASK))) return 1;
+    if (op->u.attention.library == FT_LIBRARY_XFORMERS)
+        return forward ? FT_K_MANNER_EFFICIENT_FORWARD : FT_K_MANNER_EFFICIENT_BACKWARD;
+    if (!forward)
+        return keys ? of_keys(FT_K_MANNER_KEYS_BACKWARD, FT_K_MANNER_BACK_HALF, op)
+                    : of_keys(FT_K_MANNER_MASK_BACKWARD, FT_K_MANNER_BACK_HALF, op) *
+                          (wide ? FT_K_MANNER_MASK_WIDE_BACKWARD : 1);
+    double every = of_keys(FT_K_MANNER_MASK_FORWARD, FT_K_MANNER_FORWARD_HALF, op);
+    double effort = keys ? FT_K_MANNER_KEYS_FORWARD : every * (wide ? FT_K_MANNER_MASK_WIDE_FORWARD : 1);
+    return effort * (odd ? FT_K_MANNER_MASK_ODD : 1);
+}
+
+/* Dropout is drawn once more going back, beside more than twice as many products. */
+static double of_attention(const ft_device *device, unsigned manner, const ft_op *op)
+{
+    double drawn = op->pass == FT_PASS_FWD ? FT_K_MANNER_DROPOUT_FORWARD : FT_K_MANNER_DROPOUT_BACKWARD;
+    return of_mask(device, manner, op) * (manner & FT_MANNER_DROPOUT ? drawn : 1);
+}
+
+double ft__manner_effort(const ft_device *device, unsigned manner, double each, const ft_op *op)
 {
     static const struct {
         ft_manner manner;
@@ -58,7 +71,7 @@ double ft__manner_effort(unsigned manner, double each, const ft_op *op)
         {FT_MANNER_GATED, FT_K_MANNER_GATED},
     };
     if (!manner) return 1;
-    if (op->kind == FT_OP_ATTENTION) return of_attention(manner, op);
+    if (op->kind == FT_OP_ATTENTION) return of_attention(device, manner, op);
     double effort = 1;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (manner & (unsigned)list[i].manner) effort *= list[i].effort;

@@ -4,7 +4,7 @@
 #include "graph/graph.h"
 
 /* Its time over the operator's own. `each` as the node has it. */
-double ft__manner_effort(unsigned manner, double each, const ft_op *op);
+double ft__manner_effort(const ft_device *device, unsigned manner, double each, const ft_op *op);
 /* Rows that are dealt to several matrices, as one product of as much arithmetic: a grouped kernel is no faster than
  * that, whatever batched products of equal matrices do by themselves. False: the operator is none of those. */
 bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out);

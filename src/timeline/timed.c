@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "device/traits.h"
+#include "kernel/attention_library.h"
 #include "kernel/grouped.h"
 #include "kernel/kernel.h"
 #include "kernel/manner.h"
@@ -117,6 +118,8 @@ static ft_op settled(const ft_device *device, const ft_node *n)
     if (n->cast && op.u.gemm.quantized == 0 && ft__reads_across(device)) op.u.gemm.quantized = 1;
     op.timing = FT_TIMING_DEVICE;
     if (op.engine == FT_ENGINE_ANY && op.kind == FT_OP_ATTENTION) op.engine = FT_ENGINE_BARE;
+    if (op.kind == FT_OP_ATTENTION && n->manner & (FT_MANNER_MASK_ADDED | FT_MANNER_MASK_OF_KEYS))
+        op.u.attention.library = ft__library_of_mask(device, &op);
     if (op.kind == FT_OP_GEMM && op.u.gemm.quantized < 0) op.u.gemm.quantized = 1;
     /* The family takes tensors as equal and asks whether their size is a multiple of 4; a model's mostly are, whatever
      * the mean of their sizes is. */
@@ -171,7 +174,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     }
     /* Factors are floats, the node's own and those of its manner. */
     const float traffic = n->traffic * (float)ft__manner_traffic(n->manner),
-                effort = n->effort * (float)ft__manner_effort(n->manner, n->each, &op);
+                effort = n->effort * (float)ft__manner_effort(t->device, n->manner, n->each, &op);
     apply_traffic(t->device, &op, (double)traffic, &k->forecast);
     apply_cold(t->device, &op, t->g->parameters, &k->forecast);
     apply_walk(t->device, n, &k->forecast);

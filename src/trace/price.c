@@ -42,7 +42,7 @@ static ft_status price_parts(const ft_predictor *p, const ft_device *device, con
         out->instead |= settle_format(device, &op);
         FT_TRY(ft__op_check(&op, device, err));
         FT_TRY(ft__kernel_forecast(p, device, &op, quantile, &f, err));
-        double effort = ft__manner_effort(part->manner, part->each, &op);
+        double effort = ft__manner_effort(device, part->manner, part->each, &op);
         double scale = with_walk(device, part, &f) / f.ms * effort * part->times, ms = f.ms * scale;
         out->ms += ms;
         out->low_ms += f.low_ms * scale;

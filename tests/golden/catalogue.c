@@ -198,8 +198,8 @@ static void a_thirteenth_round(void **state)
 }
 
 /* Models of the catalogue that are known by the graph of their operators, at full size, forecast before they were
- * measured. Swin's windows going forward are a sixth too short; HunyuanVideo's mask, one row for all queries, was read
- * as one for each (a quarter too long). */
+ * measured. HunyuanVideo's mask, one row for all queries, was read as one for each (a quarter too long), and Swin's
+ * windows as if nothing of a tile were padded and rows of 49 keys as good as others (a sixth too short). */
 static void models_by_their_graphs(void **state)
 {
     (void)state;

@@ -283,6 +283,7 @@ static void test_strange_shapes(void **state)
                                          "[[[1], [2]], [[3]], [4]]",
                                          "[[1,1,1,1,1,1,1,1,1]]"};
     ft_inputs in;
+    ft_device device = {.vendor = FT_VENDOR_NVIDIA};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++)
         for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
             ft_signature_text text = {shapes[s], "[\"float\",\"float\",\"float\",\"float\"]", "",
@@ -291,7 +292,8 @@ static void test_strange_shapes(void **state)
             if (!ft__aten_call(names[n], &in, s % 2 ? "k" : NULL, (double)s, FT_FP32, &called)) continue;
             assert_true(called.count > 0 && called.count <= FT_CALLED_PARTS);
             for (int i = 0; i < called.count; i++) {
-                double effort = ft__manner_effort(called.part[i].manner, called.part[i].each, &called.part[i].op);
+                double effort = ft__manner_effort(&device, called.part[i].manner, called.part[i].each,
+                                                  &called.part[i].op);
                 assert_true(isfinite(effort) && effort > 0);
                 if (called.part[i].op.kind == FT_OP_ELEMENTWISE)
                     assert_true(called.part[i].op.u.elementwise.numel >= 1 &&
