@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "graph/emit.h"
+#include "kernel/attention_library.h"
 #include "kernel/kernel.h"
 #include "model/stack.h"
 #include "timeline/interval_constants.h"
@@ -224,14 +225,17 @@ double ft__interval_level(double quantile)
 double ft__interval_below(double share) { return fmin(share, FT_K_INTERVAL_BELOW); }
 double ft__interval_least(double ms) { return FT_K_INTERVAL_LEAST * ms; }
 
-/* Whether compiled attention is given a mask, as transformers' is: whether other software would call it causal instead
- * is not known where no stack is named. */
-static bool masked_for_all_we_know(const ft_graph *g, const ft_workload *work)
+/* How much sooner a step may end whose compiled attention is given a mask, as transformers' is: whether other software
+ * would call it causal instead is not known where no stack is named. */
+static double without_masks(const ft_graph *g, const ft_workload *work, const ft_device *device)
 {
-    if (work->stack || work->attention != FT_SDPA || work->execution != FT_RUN_COMPILE) return false;
+    if (work->stack || work->attention != FT_SDPA || work->execution != FT_RUN_COMPILE) return 0;
     for (int32_t i = 0; i < g->node_count; i++)
-        if (g->nodes[i].op.kind == FT_OP_ATTENTION && g->nodes[i].manner & FT_MANNER_MASK) return true;
-    return false;
+        if (g->nodes[i].op.kind == FT_OP_ATTENTION && g->nodes[i].manner & FT_MANNER_MASK)
+            return ft__library_of_mask(device, &g->nodes[i].op) == FT_LIBRARY_XFORMERS
+                       ? FT_K_INTERVAL_IN_MASKS_EFFICIENT
+                       : FT_K_INTERVAL_IN_MASKS;
+    return 0;
 }
 
 /* Of fused kernels that name no stack NVIDIA's recipes or the layers of before them are forecast; what ran is not
@@ -359,9 +363,10 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     const double kernels = compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL;
     const bool unsaid = software_unsaid(&work);
     const double later = unsaid ? FT_K_INTERVAL_SOFTWARE_LATER : 0;
-    const double sooner = masked_for_all_we_know(g, &work) ? FT_K_INTERVAL_IN_MASKS
-                          : unsaid ? fmax(FT_K_INTERVAL_SOFTWARE_SOONER, ft__ported_sooner(&work))
-                                   : 0;
+    const double masks = without_masks(g, &work, t.device);
+    const double sooner = masks > 0 ? masks
+                          : unsaid  ? fmax(FT_K_INTERVAL_SOFTWARE_SOONER, ft__ported_sooner(&work))
+                                    : 0;
     const double hosts = ft__host_interval(&t.host); /* and what a model's own Python takes, where nobody timed it */
     interval_of(g, pace, &errors, quantile, kernels, sooner, later,
                 g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts, out);
