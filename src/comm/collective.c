@@ -78,7 +78,7 @@ static ft_status inside_node(const ft_predictor *p, const ft_device *device, con
     if (group->narrow > 0) exchange.dtype = FT_INT8;
     FT_TRY(ft__op_check(&exchange, device, err));
     FT_TRY(ft__kernel_forecast(p, device, &exchange, quantile, &f, err));
-    ft_protocol protocol = ft__collective_protocol(&exchange);
+    ft_protocol protocol = ft__collective_protocol(device, &exchange);
     out->ms = f.ms;
     out->low_ms = f.low_ms;
     out->high_ms = f.high_ms;

@@ -244,7 +244,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double n = (double)op->u.collective.ranks, u = op->u.collective.link_gbps * 1e6, lg_n = log2(n);
     double bytes = op->u.collective.bytes, clocks = ft__clock_scale(device);
     bool engine = op->u.collective.op == FT_COLLECTIVE_ALL_REDUCE && op->engine >= FT_ENGINE_TRTLLM;
-    ft_protocol protocol = ft__collective_protocol(op);
+    ft_protocol protocol = ft__collective_protocol(device, op);
     if (engine) protocol = protocol == FT_LL ? FT_LL : FT_SIMPLE;
     parts p = protocol == FT_LL ? by_ll(device, op, th, lg_n) : by_chunks(op, protocol, th, lg_n);
     if (ft__collective_old(op)) p.steps += th[OLD] * 1e-3;

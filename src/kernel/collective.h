@@ -8,8 +8,8 @@
 typedef enum ft_protocol { FT_LL, FT_LL128, FT_SIMPLE, FT_NVLS, FT_PROTOCOL_COUNT } ft_protocol;
 extern const char *const ft__protocol_notes[FT_PROTOCOL_COUNT]; /* as they stand in a forecast's note */
 
-/* What NCCL's own cost model picks. */
-ft_protocol ft__collective_protocol(const ft_op *op);
+/* What NCCL's own cost model picks; RCCL's of these have no LL128. NULL: not of AMD's. */
+ft_protocol ft__collective_protocol(const ft_device *device, const ft_op *op);
 /* Steps one after the other: 2 (n-1) of an all-reduce's ring. */
 double ft__collective_steps(int op, double ranks);
 bool ft__collective_pairwise(const ft_op *op);  /* all-to-all, send/recv */

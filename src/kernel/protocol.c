@@ -69,11 +69,12 @@ static void nccl_rates(const ft_op *op, double rate[FT_NVLS])
     rate[FT_LL] = FT_K_COLLECTIVE_PCIE_LL_SHARE * rate[FT_SIMPLE];
 }
 
-ft_protocol ft__collective_protocol(const ft_op *op)
+ft_protocol ft__collective_protocol(const ft_device *device, const ft_op *op)
 {
     _Static_assert((int)FT_K_COLLECTIVE_START_US_COUNT == (int)FT_NVLS, "a figure for every protocol but NVLS");
     double rate[FT_NVLS], n = (double)op->u.collective.ranks, us_per_byte = 1e-3 / op->u.collective.link_gbps;
     double bytes = op->u.collective.bytes;
+    bool rccl = device && device->vendor == FT_VENDOR_AMD; /* whose tables have no rate for LL128 in a mesh */
     if (ft__collective_pairwise(op))
         return bytes / n <=
                        (ft__collective_many_channels(op) ? FT_K_COLLECTIVE_PAIR_BYTES_MANY : FT_K_COLLECTIVE_PAIR_BYTES)
@@ -84,7 +85,7 @@ ft_protocol ft__collective_protocol(const ft_op *op)
     double least = 0;
     ft_protocol best = FT_LL;
     for (int p = FT_LL; p < FT_NVLS; p++) {
-        if (p == FT_LL128 && op->u.collective.pcie) continue;
+        if (p == FT_LL128 && (op->u.collective.pcie || rccl)) continue;
         double us = ft__k_collective_start_us[p] + s * ft__k_collective_step_us[op->u.collective.pcie][p] +
                     w * us_per_byte / rate[p];
         if (p == FT_LL || us < least) least = us, best = (ft_protocol)p;

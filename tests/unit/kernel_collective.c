@@ -59,17 +59,17 @@ static void protocols_change_where_they_were_seen_to(void **state)
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
         ft_op before = exchange(FT_COLLECTIVE_ALL_REDUCE, seen[i].last_ll, 2, seen[i].gbps);
         ft_op after = exchange(FT_COLLECTIVE_ALL_REDUCE, seen[i].first_simple, 2, seen[i].gbps);
-        assert_int_equal(FT_LL, ft__collective_protocol(&before));
-        assert_int_equal(FT_SIMPLE, ft__collective_protocol(&after));
+        assert_int_equal(FT_LL, ft__collective_protocol(NULL, &before));
+        assert_int_equal(FT_SIMPLE, ft__collective_protocol(NULL, &after));
     }
     ft_op eight = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 450),
           four = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 4, 450);
     ft_op older = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 300),
           gather = exchange(FT_COLLECTIVE_ALL_GATHER, 1e9, 8, 450);
-    assert_int_equal(FT_NVLS, ft__collective_protocol(&eight));
-    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&four));
-    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&older));
-    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&gather));
+    assert_int_equal(FT_NVLS, ft__collective_protocol(NULL, &eight));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(NULL, &four));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(NULL, &older));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(NULL, &gather));
 }
 
 /* Sizes of the whole buffer at which L40S were seen to leave LL. */
@@ -87,8 +87,8 @@ static void pcie_changes_where_it_was_seen_to(void **state)
     for (size_t i = 0; i < sizeof seen / sizeof *seen; i++) {
         ft_op before = exchange(seen[i].kind, seen[i].last_ll, seen[i].ranks, 31.5);
         ft_op after = exchange(seen[i].kind, 2 * seen[i].last_ll, seen[i].ranks, 31.5);
-        assert_int_equal(FT_LL, ft__collective_protocol(&before));
-        assert_int_equal(FT_SIMPLE, ft__collective_protocol(&after));
+        assert_int_equal(FT_LL, ft__collective_protocol(NULL, &before));
+        assert_int_equal(FT_SIMPLE, ft__collective_protocol(NULL, &after));
     }
 }
 
@@ -102,8 +102,8 @@ static void pairs_leave_ll_by_what_a_peer_gets(void **state)
                 ft_op last = exchange(FT_COLLECTIVE_ALL_TO_ALL, most * (double)n, n, links[l]);
                 ft_op next = exchange(FT_COLLECTIVE_ALL_TO_ALL, 2 * most * (double)n, n, links[l]);
                 last.u.collective.nccl = next.u.collective.nccl = old ? 223 : 227;
-                assert_int_equal(FT_LL, ft__collective_protocol(&last));
-                assert_int_equal(FT_SIMPLE, ft__collective_protocol(&next));
+                assert_int_equal(FT_LL, ft__collective_protocol(NULL, &last));
+                assert_int_equal(FT_SIMPLE, ft__collective_protocol(NULL, &next));
             }
 }
 
@@ -112,9 +112,9 @@ static void single_bytes_are_not_added_in_the_switch(void **state)
     (void)state;
     ft_op op = exchange(FT_COLLECTIVE_ALL_REDUCE, 1e9, 8, 450);
     op.dtype = FT_INT8;
-    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&op));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(NULL, &op));
     op.dtype = FT_FP32;
-    assert_int_equal(FT_NVLS, ft__collective_protocol(&op));
+    assert_int_equal(FT_NVLS, ft__collective_protocol(NULL, &op));
 }
 
 static void an_operator_that_cannot_be_is_refused(void **state)
@@ -148,6 +148,9 @@ static void a_mesh_of_amd_reaches_what_its_wires_leave(void **state)
     assert_true(gbps > 0.70 * 448 && gbps < 0.74 * 448);
     assert_true(0.875 * 16e9 / (limit_ms(&amd, &pairs) * 1e6) < 0.68 * 448);
     assert_true(limit_ms(&nvidia, &ring) < limit_ms(&amd, &ring));
+    ring.u.collective.bytes = 32 << 20; /* RCCL has no LL128 there */
+    assert_int_equal(FT_LL128, ft__collective_protocol(&nvidia, &ring));
+    assert_int_equal(FT_SIMPLE, ft__collective_protocol(&amd, &ring));
 }
 
 /* Variants are stored by name: all different, fallbacks that end. */
