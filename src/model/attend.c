@@ -334,8 +334,8 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
     }
     /* A model of transformers that is being traced cannot ask whether its mask hides anything: it is always passed. A
      * layer by itself gets the answer from outside; frameworks' own layers say that they are causal. */
-    if (compiled && m->stack->passes_masks && m->work->scope != FT_SCOPE_LAYERS && shape.causal &&
-        m->work->attention == FT_SDPA)
+    bool passes = m->stack->passes_masks && !m->work->causal_by_name;
+    if (compiled && passes && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA)
         shape.masked = true;
     /* An earlier version of PyTorch may pick another kernel, or have none. */
     ft_sdpa_way way = ft__sdpa_pick(m->work, a, shape.masked, s->dropout, &shape.library);

@@ -155,6 +155,7 @@ typedef struct ft_workload {
     unsigned sdpa_gpu;                /* what the GPU lets sdpa do, bits of pytorch.h; asked where a version is named */
     bool ported;                      /* none was, and the GPU's first software was carried over from another maker's */
     bool before_fp8;                  /* the GPU has no fp8: what was published on it is older than NVIDIA's recipes */
+    bool causal_by_name;              /* none was, and compiled layers are taken to call themselves causal: no mask */
     ft_compile_scope scope;           /* of compile */
     ft_fusions fusions;               /* of fused: two kernels that NVIDIA's recipes turn on */
     ft_cache_kind cache;

@@ -343,6 +343,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     FT_TRY(ft__settle_pytorch(&said, out, err));
     ft__take_for_ported(out);
     ft__take_for_earlier(out);
+    ft__take_for_causal(out);
     ft__remark_library(&said, out);
     take_for_sharded(&said, out);
     ft__settle_kv(&said, out);

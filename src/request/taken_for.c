@@ -58,6 +58,18 @@ void ft__take_for_earlier(ft_model_request *out)
              ft__stack(w)->name);
 }
 
+/* Transformers passes compiled layers a mask, which costs little where cuDNN reads it. Elsewhere on NVIDIA it means the
+ * memory-efficient kernels, and who publishes compiled training there has layers that say they are causal
+ * (docs/stacks.md). A version of PyTorch picks by itself. */
+void ft__take_for_causal(ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    const ft_device *device = out->device;
+    bool trains = w->task == FT_TRAIN && w->execution == FT_RUN_COMPILE && w->attention == FT_SDPA;
+    bool efficient = device->vendor == FT_VENDOR_NVIDIA && device->matrix_issue == FT_ISSUE_MMA;
+    w->causal_by_name = !w->stack && !w->pytorch && trains && efficient;
+}
+
 /* A library by name that nobody built for such a GPU is answered all the same: it may come. */
 void ft__remark_library(const ft_said *said, ft_model_request *out)
 {

@@ -362,7 +362,9 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
     const double kernels = compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL;
     const bool unsaid = software_unsaid(&work);
-    const double later = unsaid ? FT_K_INTERVAL_SOFTWARE_LATER : 0;
+    const double later = unsaid                ? FT_K_INTERVAL_SOFTWARE_LATER
+                         : work.causal_by_name ? FT_K_INTERVAL_IN_MASKS_EFFICIENT /* a mask may have been passed */
+                                               : 0;
     const double masks = without_masks(g, &work, t.device);
     const double sooner = masks > 0 ? masks
                           : unsaid  ? fmax(FT_K_INTERVAL_SOFTWARE_SOONER, ft__ported_sooner(&work))

@@ -252,6 +252,25 @@ static void attention_is_quantised_apart(void **state)
     }
 }
 
+/* Compiled training that names no stack: on a GPU whose masks cost another kernel its layers say that they are causal,
+ * as torchtune's do, and where cuDNN reads masks one is passed, as transformers does. */
+static void compiled_layers_are_causal_by_name(void **state)
+{
+    (void)state;
+    static const char *const gpus[] = {"a100_sxm_80gb", "h100_sxm"};
+    double ms[2][2];
+    for (int g = 0; g < 2; g++)
+        for (int named = 0; named < 2; named++) {
+            json_t *a = golden_ask("{\"task\":\"train\",\"model\":\"llama-3.2-3b\",\"gpu\":\"%s\",\"batch\":2,"
+                                   "\"seq\":4096,\"dtype\":\"bf16\",\"attention\":\"sdpa\",\"execution\":\"compile\"%s}",
+                                   gpus[g], named ? ",\"stack\":\"pytorch\"" : "");
+            ms[g][named] = golden_figure(a, "step_ms");
+            json_decref(a);
+        }
+    assert_true(ms[0][0] < 0.9 * ms[0][1]);
+    golden_near("where masks are read", ms[1][0], ms[1][1], 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +284,7 @@ int main(void)
         cmocka_unit_test(attention_on_amd),
         cmocka_unit_test(gradients_are_added_up_by_products),
         cmocka_unit_test(attention_is_quantised_apart),
+        cmocka_unit_test(compiled_layers_are_causal_by_name),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
