@@ -337,6 +337,8 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
     bool passes = m->stack->passes_masks && !m->work->causal_by_name;
     if (compiled && passes && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA)
         shape.masked = true;
+    /* Where a batch is padded the mask hides something, and is passed from eager code, too. */
+    if (m->work->padded && m->stack->passes_masks && a->q_len > 1) shape.masked = true;
     /* An earlier version of PyTorch may pick another kernel, or have none. */
     ft_sdpa_way way = ft__sdpa_pick(m->work, a, shape.masked, s->dropout, &shape.library);
     if (way == FT_SDPA_WRITTEN_OUT) return plain(m, at, q, k, v, s);

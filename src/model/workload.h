@@ -170,6 +170,7 @@ typedef struct ft_workload {
     bool unpack_openly; /* weights of few bits are unpacked by plain operators: GPTQ's in training */
     ft_entropy loss;
     int64_t packed;           /* tokens of the documents that sequences are packed from; 0: a sequence is one */
+    bool padded;              /* sequences of a batch end before it does: a mask hides what is behind them */
     bool ema;                 /* a moving average of the weights is kept */
     double moment_bytes;      /* of AdamW's moments; 0: as the weights, or fp32 beside fp32 copies */
     bool updates_in_backward; /* a weight is updated as soon as its gradient is there, which is dropped then */
