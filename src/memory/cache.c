@@ -13,7 +13,8 @@ double ft__cache_peak(const ft_cache *c) { return (double)c->most * FT_CACHE_GRA
 
 double ft__cache_reserved(const ft_cache *c)
 {
-    return (double)(c->reserved + whole(c->most_small, SMALL_SEGMENT)) * FT_CACHE_GRAIN;
+    const int64_t most = c->most_reserved > c->reserved ? c->most_reserved : c->reserved;
+    return (double)(most + whole(c->most_small, SMALL_SEGMENT)) * FT_CACHE_GRAIN;
 }
 
 void ft__cache_init(ft_cache *c, ft_arena *arena, bool expandable)
@@ -210,6 +211,37 @@ static int32_t best_fit(const ft_cache *c, int64_t size, ft_cache_hint *hint)
 
 static int64_t segment_of(int64_t size) { return size < LARGE ? LARGE_SEGMENT : whole(size, SMALL_SEGMENT); }
 
+/* The driver has no more: whole segments that are free go back to it (release_cached_blocks). */
+static void release(ft_cache *c)
+{
+    if (c->reserved > c->most_reserved) c->most_reserved = c->reserved;
+    for (int32_t k = filled_from(c, 0); k >= 0; k = filled_from(c, k + 1))
+        for (int32_t n = c->shelves[k].count - 1; n >= 0; n--) {
+            const int32_t i = c->shelves[k].blocks[n];
+            if (c->blocks[i].before >= 0 || c->blocks[i].after >= 0) continue;
+            take_off(c, k, n);
+            c->reserved -= c->blocks[i].size;
+            c->blocks[i].after = c->spare;
+            c->spare = i;
+        }
+}
+
+void ft__cache_limit(ft_cache *c, double bytes) { c->limit = bytes > 0 ? (int64_t)(bytes / FT_CACHE_GRAIN) : 0; }
+
+void ft__cache_tidy(ft_cache *c)
+{
+    int32_t kept = 0;
+    for (int32_t k = 0; k < c->shelf_count; k++) {
+        if (c->shelves[k].count == 0) continue;
+        c->sizes[kept] = c->sizes[k];
+        c->shelves[kept++] = c->shelves[k];
+    }
+    c->shelf_count = kept;
+    if (c->filled) memset(c->filled, 0, (size_t)(c->shelf_room / WORD) * sizeof *c->filled);
+    for (int32_t k = 0; k < kept; k++) c->filled[k / WORD] |= UINT64_C(1) << (k % WORD);
+    for (int32_t i = 0; i < c->count; i++) c->blocks[i].hint = (ft_cache_hint){0};
+}
+
 /* Memory from the driver: a segment, or pages behind the end of the one that there is. */
 static int32_t fetched(ft_cache *c, int64_t size)
 {
@@ -217,6 +249,7 @@ static int32_t fetched(ft_cache *c, int64_t size)
     const bool open = last >= 0 && c->blocks[last].free;
     int64_t more = segment_of(size);
     if (c->expandable) more = whole(size - (open ? c->blocks[last].size : 0), LARGE_SEGMENT);
+    if (c->limit > 0 && !c->expandable && c->reserved + more > c->limit) release(c);
     c->reserved += more;
     c->end += more;
     if (open) {

@@ -51,6 +51,8 @@ typedef struct ft_cache {
     int64_t end;  /* of the addresses that were given out */
     int64_t reserved, taken, small;
     int64_t most, most_small; /* that tensors held, and those up to 1 MiB */
+    int64_t most_reserved;    /* before segments were given back */
+    int64_t limit;            /* grains that the driver has; 0: any number */
     bool failed;              /* out of memory: figures mean nothing */
 } ft_cache;
 
@@ -67,6 +69,10 @@ int32_t ft__cache_take(ft_cache *c, int64_t grains, ft_cache_hint *hint);
 void ft__cache_give(ft_cache *c, int32_t block, int64_t grains);
 void ft__cache_touch(ft_cache *c, int64_t grains, ft_cache_hint *hint); /* taken and given back at once */
 void ft__cache_keep(ft_cache *c, int64_t grains, int64_t copies);       /* taken, never to be given back */
+/* So many bytes are there: what asks for more gives back all segments that nobody uses first. */
+void ft__cache_limit(ft_cache *c, double bytes);
+/* Takes empty shelves down. Hints that the caller has begin anew. */
+void ft__cache_tidy(ft_cache *c);
 double ft__cache_peak(const ft_cache *c);
 double ft__cache_reserved(const ft_cache *c);
 

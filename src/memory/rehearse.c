@@ -242,21 +242,59 @@ static bool prepare(rehearsal *r, bool expandable)
     return true;
 }
 
+static void run_step(rehearsal *r, const ft_script *script)
+{
+    for (int32_t b = 0; b < script->count; b++) {
+        if (r->flattens && r->s->g->blocks[b].phase == FT_BACKWARD) ft__flat_backward(&r->flat, &r->cache);
+        run_block(r, &script->blocks[b]);
+    }
+    end_step(r);
+}
+
 bool ft__rehearse(const ft_sweep *s, const ft_kept *k, double update_bytes, double handle, bool expandable,
                   double *beyond)
 {
     rehearsal r = {.s = s, .k = k, .update = update_bytes, .handle = ft__cache_grains(handle)};
     ft_script script;
-    if (!prepare(&r, expandable) || !ft__script(s, &script)) return false;
+    if (!prepare(&r, expandable) || !ft__script(s, s->g->arena, &script)) return false;
     r.flattens = ft__flat_of(s->work, s->share, k, &r.flat);
     keep_weights(&r);
-    for (int step = 0; step < STEPS; step++) {
-        for (int32_t b = 0; b < script.count; b++) {
-            if (r.flattens && s->g->blocks[b].phase == FT_BACKWARD) ft__flat_backward(&r.flat, &r.cache);
-            run_block(&r, &script.blocks[b]);
-        }
-        end_step(&r);
+    for (int step = 0; step < STEPS; step++) run_step(&r, &script);
+    *beyond = ft__cache_reserved(&r.cache) - ft__cache_peak(&r.cache);
+    if (r.flattens) *beyond += ft__flat_apart(&r.flat);
+    return !r.cache.failed;
+}
+
+/* -- steps of many sizes ----------------------------------------------------------------------- */
+
+/* Of other sizes than the last step's: what was remembered of shelves is not theirs. */
+static void forget(rehearsal *r)
+{
+    for (ft_ref t = 0; t < r->s->g->tensor_count; t++) r->held[t].hint = (ft_cache_hint){0};
+    memset(r->touched, 0, ((size_t)r->s->g->node_count + 1) * sizeof *r->touched);
+    ft__cache_tidy(&r->cache);
+}
+
+bool ft__rehearse_varied(const ft_sweep *s, const ft_kept *k, const ft_course *course, double *beyond)
+{
+    rehearsal r = {.s = s, .k = k, .update = course->update, .handle = ft__cache_grains(course->handle)};
+    ft_arena *lines = ft__arena_new(0);
+    ft_script script;
+    bool well = lines && prepare(&r, course->expandable);
+    if (well) {
+        r.flattens = ft__flat_of(s->work, s->share, k, &r.flat);
+        ft__cache_limit(&r.cache, course->room);
+        keep_weights(&r);
     }
+    for (int step = 0; well && step < course->steps; step++) {
+        course->resize(course->user, step);
+        forget(&r);
+        ft__arena_reset(lines);
+        well = ft__script(s, lines, &script);
+        if (well) run_step(&r, &script);
+    }
+    ft__arena_free(lines);
+    if (!well) return false;
     *beyond = ft__cache_reserved(&r.cache) - ft__cache_peak(&r.cache);
     if (r.flattens) *beyond += ft__flat_apart(&r.flat);
     return !r.cache.failed;

@@ -99,17 +99,17 @@ static size_t lines_of(const ft_sweep *s, const ft_block *b)
     return 2 * (size_t)b->count + (size_t)(s->made[b->first + b->count] - s->made[b->first]);
 }
 
-bool ft__script(const ft_sweep *s, ft_script *out)
+bool ft__script(const ft_sweep *s, ft_arena *arena, ft_script *out)
 {
     const ft_graph *g = s->g;
     size_t room = 0;
     for (int32_t b = 0; b < g->block_count; b++)
         room += lines_of(s, &g->blocks[b]) * (g->blocks[b].repeat > FT_SCRIPT_ENDS ? 2 : 1);
-    ft_script_block *blocks = ft__arena_bare(g->arena, (size_t)g->block_count + 1, sizeof *blocks);
+    ft_script_block *blocks = ft__arena_bare(arena, (size_t)g->block_count + 1, sizeof *blocks);
     writer w = {.s = s,
-                .block_of = ft__arena_bare(g->arena, (size_t)g->node_count + 1, sizeof *w.block_of),
-                .net = ft__arena_array(g->arena, (size_t)g->tensor_count + 1, sizeof *w.net),
-                .lines = ft__arena_bare(g->arena, room + 1, sizeof *w.lines)};
+                .block_of = ft__arena_bare(arena, (size_t)g->node_count + 1, sizeof *w.block_of),
+                .net = ft__arena_array(arena, (size_t)g->tensor_count + 1, sizeof *w.net),
+                .lines = ft__arena_bare(arena, room + 1, sizeof *w.lines)};
     if (!blocks || !w.block_of || !w.net || !w.lines) return false;
     for (int32_t n = 0; n < g->node_count; n++) w.block_of[n] = 0;
     for (int32_t b = 0; b < g->block_count; b++)

@@ -40,6 +40,6 @@ typedef struct ft_script {
 
 enum { FT_SCRIPT_ENDS = 4 }; /* iterations that are walked, two at either end */
 
-/* From the graph's arena. False: out of memory. */
-bool ft__script(const ft_sweep *s, ft_script *out);
+/* False: out of memory. */
+bool ft__script(const ft_sweep *s, ft_arena *arena, ft_script *out);
 #endif
