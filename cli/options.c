@@ -85,6 +85,9 @@ const cli_option cli_options[OPT_COUNT] = {
 #define GROUP CLI_LORA
     FT_LORA_KEYS(FLAG, PLAIN)
 #undef GROUP
+#define GROUP CLI_WORKLOAD
+    FT_LENGTHS_KEYS(FLAG, PLAIN)
+#undef GROUP
 #define GROUP CLI_GRID
     FT_INFER_KEYS(FLAG, PLAIN)
 #undef GROUP

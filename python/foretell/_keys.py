@@ -122,6 +122,9 @@ class EveryKey(TypedDict, total=False):
     loss: Literal["model", "upcast", "narrow", "chunked", "fused", "fused_linear"]
     loss_positions: int
     packing: Any
+    batching: Literal["pad", "bucket", "pack"]
+    longer: Literal["cut", "drop"]
+    pad_multiple: int
     power_cap_w: float
     ema: bool
     moments_dtype: Any
@@ -192,10 +195,10 @@ class TrafficKey(TypedDict, total=False):
     """What requests for a server under load may say."""
 
     seq: int
+    lengths: str
     settings: Literal["recipe", "defaults"]
     length_range: Sequence[float]
     length_sigma: float
-    lengths: str
     burstiness: float
     requests: int
     warmup: int
@@ -246,6 +249,7 @@ class ModelRequest(EveryKey, LayoutKey, total=False):
     global_batch: int
     seq: int
     recompute: Literal["none", "selective", "full"]
+    lengths: Any
     tokens: float
     gpus: int | Literal["all"]
 
@@ -257,6 +261,7 @@ class ChooseRequest(EveryKey, LayoutKey, PriceKey, total=False):
     global_batch: int
     seq: int
     recompute: Any
+    lengths: Any
     framework: str
     search: Mapping[str, Any]
     allow: Any
@@ -280,6 +285,7 @@ class InferRequest(EveryKey, LayoutKey, total=False):
 
     global_batch: int
     recompute: Literal["none", "selective", "full"]
+    lengths: Any
     tokens: float
     gpus: int | Literal["all"]
     engine: str | Mapping[str, Any]
@@ -292,6 +298,7 @@ class LargestRequest(EveryKey, total=False):
     global_batch: int
     seq: int
     recompute: Literal["none", "selective", "full"]
+    lengths: Any
 
 
 class PlanRequest(EveryKey, LayoutKey, total=False):
@@ -300,6 +307,7 @@ class PlanRequest(EveryKey, LayoutKey, total=False):
     batch: Any
     seq: int
     recompute: Any
+    lengths: Any
     tokens: float
     search: Mapping[str, Any]
     allow: Any
@@ -331,6 +339,7 @@ class ScaleRequest(EveryKey, LayoutKey, total=False):
     global_batch: int
     seq: int
     recompute: Literal["none", "selective", "full"]
+    lengths: Any
     tokens: float
 
 

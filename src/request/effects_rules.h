@@ -21,6 +21,14 @@ static inline const char *ft__acts(const ft_effect_case *c) { return c ? NULL : 
 static inline const char *ft__training(const ft_effect_case *c) { return c->trains ? NULL : "nothing is trained"; }
 const char *ft__versioned(const ft_effect_case *c); /* version.c */
 
+/* Rules of several keys (effects_work.c, effects_lengths.c). */
+const char *ft__timed_rule(const ft_effect_case *c);
+const char *ft__packing_rule(const ft_effect_case *c);
+const char *ft__lengths_rule(const ft_effect_case *c);
+const char *ft__batching_rule(const ft_effect_case *c);
+const char *ft__longer_rule(const ft_effect_case *c);
+const char *ft__filling_rule(const ft_effect_case *c);
+
 /* By key; NULL for keys that the other table has. */
 extern const ft_rule ft__work_rules[FT_KEY_COUNT];  /* effects_work.c */
 extern const ft_rule ft__ranks_rules[FT_KEY_COUNT]; /* effects_ranks.c */

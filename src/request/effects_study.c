@@ -19,6 +19,10 @@ static const struct {
 } rows[] = {
     {FT_ASK_INFER, "detail course pictures", "a grid of steps is answered with, none of them in detail"},
     {FT_ASK_INFER, "global_batch", "the grid has batches of its own"},
+    {FT_ASK_LARGEST, "lengths batching longer pad_multiple", "the largest model is sought for sequences of one length"},
+    {FT_ASK_SCALE, "lengths batching longer pad_multiple", "curves are of sequences of one length"},
+    {FT_ASK_PLAN, "lengths batching longer pad_multiple", "layouts are sought for sequences of one length"},
+    {FT_ASK_CHOOSE, "lengths batching longer pad_multiple", "GPUs are chosen for sequences of one length"},
     {FT_ASK_LARGEST, "detail advice techniques course pictures", "a model is answered with, not its step in detail"},
     {FT_ASK_SCALE, "detail advice techniques course pictures tokens",
      "curves over GPUs are answered with, no step in detail"},

@@ -5,7 +5,6 @@
 #include "request/effects.h"
 
 #include "kernel/power.h"
-#include "model/packing.h"
 #include "model/pytorch.h"
 #include "request/effects_rules.h"
 
@@ -16,14 +15,14 @@ static const char *adapter_format(const ft_effect_case *c)
     return c->trains && wide ? "the model's format decides: its weights are fp32" : NULL;
 }
 
-static const char *timed(const ft_effect_case *c)
+const char *ft__timed_rule(const ft_effect_case *c)
 {
     return c->r->ask == FT_ASK_MEMORY ? "\"memory\" has no times" : NULL;
 }
 
 static const char *held(const ft_effect_case *c)
 {
-    if (timed(c)) return timed(c);
+    if (ft__timed_rule(c)) return ft__timed_rule(c);
     return ft__watts_limit(c->r->device) > ft__real_of(c->said, FT_KEY_ID_POWER_CAP) || c->r->device->power_cap_w > 0
                ? NULL
                : "the board's own limit is not above it";
@@ -33,16 +32,16 @@ static const char *held(const ft_effect_case *c)
 static const char *drawn(const ft_effect_case *c)
 {
     const unsigned memory = 1u << FT_PICTURE_MEMORY, pipeline = 1u << FT_PICTURE_PIPELINE;
-    if (c->r->ask == FT_ASK_MEMORY) return c->r->pictures & memory ? NULL : timed(c);
+    if (c->r->ask == FT_ASK_MEMORY) return c->r->pictures & memory ? NULL : ft__timed_rule(c);
     return c->r->pictures == pipeline && c->p->pp < 2 ? "\"pp\" is 1" : NULL;
 }
 
-static const char *days(const ft_effect_case *c) { return timed(c) ? timed(c) : ft__training(c); }
+static const char *days(const ft_effect_case *c) { return ft__timed_rule(c) ? ft__timed_rule(c) : ft__training(c); }
 
 static const char *clipping(const ft_effect_case *c)
 {
     if (c->trains && c->w->optimizer == FT_NO_OPTIMIZER) return "\"optimizer\" is \"none\"";
-    return c->trains ? timed(c) : ft__training(c);
+    return c->trains ? ft__timed_rule(c) : ft__training(c);
 }
 
 static const char *updating(const ft_effect_case *c)
@@ -61,16 +60,6 @@ static const char *losing(const ft_effect_case *c)
     if (!c->trains) return ft__training(c);
     if (c->a->design == FT_SOUND) return "the model's loss is CTC's";
     return c->a->lm_head || c->a->mlm_head ? NULL : "the model has no vocabulary to choose from";
-}
-
-static const char *packing(const ft_effect_case *c)
-{
-    if (!c->trains) return ft__training(c);
-    if (c->a->design != FT_DECODER_ONLY || c->a->kv_lora > 0) return "forecast for decoders without latent attention";
-    if (!ft__attends(c->a)) return "the model has no attention";
-    if (!ft__goes_by_document(c->w)) return "attention goes over whole sequences, masked or not";
-    if (timed(c)) return timed(c);
-    return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
 }
 
 static const char *positions(const ft_effect_case *c)
@@ -123,19 +112,19 @@ static const char *host_link(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
     if (!c->w->offload) return "nothing lies on the host: \"offload\" names nothing";
-    return offloading(c) ? offloading(c) : timed(c);
+    return offloading(c) ? offloading(c) : ft__timed_rule(c);
 }
 
 static const char *drives(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
-    return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? timed(c) : "nothing lies on drives";
+    return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? ft__timed_rule(c) : "nothing lies on drives";
 }
 
 static const char *generating(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
-    return ft__generates(c->w->trainer) ? timed(c)
+    return ft__generates(c->w->trainer) ? ft__timed_rule(c)
                                         : "\"trainer\" is neither \"grpo\" nor \"ppo\": nothing is generated";
 }
 
@@ -259,7 +248,7 @@ static const char *stacked(const ft_effect_case *c)
 
 static const char *hosted(const ft_effect_case *c)
 {
-    if (timed(c)) return timed(c);
+    if (ft__timed_rule(c)) return ft__timed_rule(c);
     return c->w->execution == FT_RUN_IDEAL ? "\"ideal\" execution has no host" : NULL;
 }
 
@@ -320,7 +309,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_ID] = ft__acts,
     [FT_KEY_ID_TASK] = ft__acts,
     [FT_KEY_ID_GPU] = ft__acts,
-    [FT_KEY_ID_QUANTILE] = timed,
+    [FT_KEY_ID_QUANTILE] = ft__timed_rule,
     [FT_KEY_ID_MODEL] = ft__acts,
     [FT_KEY_ID_MICRO_BATCH] = ft__acts,
     [FT_KEY_ID_GLOBAL_BATCH] = accumulating,
@@ -344,7 +333,11 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_CLIP_GRAD] = clipping,
     [FT_KEY_ID_LOSS] = losing,
     [FT_KEY_ID_LOSS_POSITIONS] = positions,
-    [FT_KEY_ID_PACKING] = packing,
+    [FT_KEY_ID_PACKING] = ft__packing_rule,
+    [FT_KEY_ID_SAMPLE_LENGTHS] = ft__lengths_rule,
+    [FT_KEY_ID_BATCHING] = ft__batching_rule,
+    [FT_KEY_ID_LONGER] = ft__longer_rule,
+    [FT_KEY_ID_PAD_MULTIPLE] = ft__filling_rule,
     [FT_KEY_ID_POWER_CAP] = held,
     [FT_KEY_ID_EMA] = updating,
     [FT_KEY_ID_MOMENTS] = moments,
@@ -372,18 +365,18 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_MTP] = predicting,
     [FT_KEY_ID_READ_AS] = read_as,
     [FT_KEY_ID_TRAIN_TOKENS] = days,
-    [FT_KEY_ID_DETAIL] = timed,
-    [FT_KEY_ID_ADVICE] = timed,
-    [FT_KEY_ID_TECHNIQUES] = timed,
-    [FT_KEY_ID_COURSE] = timed,
+    [FT_KEY_ID_DETAIL] = ft__timed_rule,
+    [FT_KEY_ID_ADVICE] = ft__timed_rule,
+    [FT_KEY_ID_TECHNIQUES] = ft__timed_rule,
+    [FT_KEY_ID_COURSE] = ft__timed_rule,
     [FT_KEY_ID_PICTURES] = drawn,
-    [FT_KEY_ID_LOADER] = timed,
-    [FT_KEY_ID_DISK_RATE] = timed,
-    [FT_KEY_ID_DISK_GBPS] = timed,
-    [FT_KEY_ID_SAMPLE_BYTES] = timed,
-    [FT_KEY_ID_WORKERS] = timed,
-    [FT_KEY_ID_WORKER_MS] = timed,
-    [FT_KEY_ID_PINNED] = timed,
+    [FT_KEY_ID_LOADER] = ft__timed_rule,
+    [FT_KEY_ID_DISK_RATE] = ft__timed_rule,
+    [FT_KEY_ID_DISK_GBPS] = ft__timed_rule,
+    [FT_KEY_ID_SAMPLE_BYTES] = ft__timed_rule,
+    [FT_KEY_ID_WORKERS] = ft__timed_rule,
+    [FT_KEY_ID_WORKER_MS] = ft__timed_rule,
+    [FT_KEY_ID_PINNED] = ft__timed_rule,
     [FT_KEY_ID_ADAPTER_RANK] = ft__acts,
     [FT_KEY_ID_ADAPTER_TARGETS] = ft__acts,
     [FT_KEY_ID_ADAPTER_DTYPE] = adapter_format,

@@ -47,6 +47,9 @@ const ft_key_row ft__keys[FT_KEY_COUNT] = {
 #define HERE FT_SECTION_LORA
     FT_LORA_KEYS(FLAG, PLAIN)
 #undef HERE
+#define HERE FT_SECTION_LENGTHS
+    FT_LENGTHS_KEYS(FLAG, PLAIN)
+#undef HERE
 #define HERE FT_SECTION_KERNEL
     FT_KERNEL_KEYS(FLAG, PLAIN)
 #undef HERE

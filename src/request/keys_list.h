@@ -18,6 +18,7 @@
 #include "request/keys_choose.h"
 #include "request/keys_draw.h"
 #include "request/keys_kernel.h"
+#include "request/keys_lengths.h"
 #include "request/keys_lora.h"
 #include "request/keys_model.h"
 #include "request/keys_parallel.h"
@@ -35,6 +36,7 @@
     SECTION(CLUSTER, FT_CLUSTER_KEYS, "cluster", "cluster")                         \
     SECTION(LOADER, FT_LOADER_KEYS, "loader", "loader")                             \
     SECTION(LORA, FT_LORA_KEYS, "lora", "lora")                                     \
+    SECTION(LENGTHS, FT_LENGTHS_KEYS, "lengths", "lengths")                         \
     SECTION(KERNEL, FT_KERNEL_KEYS, "kernel", "")                                   \
     SECTION(COLLECTIVE, FT_COLLECTIVE_KEYS, "collective", "")                       \
     SECTION(TRACE, FT_TRACE_KEYS, "trace", "")                                      \

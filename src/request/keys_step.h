@@ -19,6 +19,22 @@
       "tokens of the documents that sequences are packed from: each attends to itself alone",                          \
       "left out: a sequence is one document; the tokens of the documents that are packed into it, a number or a list " \
       "of lengths: each attends to itself alone (variable-length flash attention)")                                    \
+    FLAG(SAMPLE_LENGTHS, "lengths", ANY, 0, 0, NO_WORDS, DEPENDS, "lengths", 0, "NAME|MEAN:SPREAD|N,...", TRAIN,       \
+      "lengths of the sequences that are trained on: of a public data set, a mean and a spread, or a list [all --seq]",\
+      "left out: all sequences have `seq` tokens; otherwise at most so many: the name of a public data set "           \
+      "(`\"sharegpt\"`, [list](#lengths-that-vary)), an object with a mean and a spread, a list of lengths, equally "  \
+      "often or with shares (`[[512, 0.7], [2048, 0.3]]`)")                                                            \
+    FLAG(BATCHING, "batching", WORD, 0, 0, WORDS(batching), 0, "batching", 0, NULL, TRAIN,                             \
+      "with --lengths: how batches are made of sequences",                                                             \
+      "`pad`; of `lengths`: batches are filled up to their longest sequence, `bucket`: likewise, sequences sorted by " \
+      "length before, in groups of 50 batches (`group_by_length`), `pack`: sequences are put behind each other until " \
+      "they have `seq` tokens, and each attends to itself alone, as with `packing`")                                   \
+    FLAG(LONGER, "longer", WORD, 0, 0, WORDS(longer), 0, "longer", 0, NULL, TRAIN,                                     \
+      "with --lengths: what becomes of sequences of more than --seq tokens",                                           \
+      "`cut`; of `lengths`: what has more than `seq` tokens is cut to it, `drop`: left out")                           \
+    FLAG(PAD_MULTIPLE, "pad_multiple", WHOLE, 1, 65536, NO_WORDS, 1, "pad-multiple", 0, "N", TRAIN,                    \
+      "with --lengths: batches are filled up to a multiple of it (pad_to_multiple_of)",                                \
+      "1; of `lengths`: batches are filled up to a multiple of it (`pad_to_multiple_of`)")                             \
     FLAG(POWER_CAP, "power_cap_w", REAL, 1, 1e5, NO_WORDS, DEPENDS, "power-cap", 0, "X", STEPS | INFER,                \
       "the board's power limit, W [the GPU's own]",                                                                    \
       "the GPU's own limit; W: the board is held to less (`nvidia-smi -pl`)")                                          \

@@ -19,6 +19,7 @@
 #include "request/effects.h"
 #include "request/formats.h"
 #include "request/keys.h"
+#include "request/lengths.h"
 #include "request/lora.h"
 #include "request/pictures.h"
 #include "request/step_keys.h"
@@ -334,6 +335,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     ft__settle_loaded(&said, out);
     FT_TRY(ft__lora_settle(object, &said, out, err));
     FT_TRY(ft__step_keys_settle(object, &said, out, err));
+    FT_TRY(ft__lengths_settle(object, &said, out, err));
     json_t *capped = NULL;
     FT_TRY(find_device(source, gpu, &out->device, err));
     FT_TRY(ft__capped_gpu(gpu, out->device, &said, &capped, err));

@@ -1,6 +1,7 @@
 /* A request for a whole model: one JSON object -> the model, what is done with it, the device. */
 #ifndef FT_REQUEST_MODEL_H
 #define FT_REQUEST_MODEL_H
+#include "model/lengths.h"
 #include "model/picture_size.h"
 #include "model/stack.h"
 #include "request/advice.h"
@@ -17,6 +18,8 @@ typedef struct ft_model_request {
     ft_workload work;
     const ft_device *device;
     ft_parallel parallel;
+    ft_length_mix lengths; /* of sequences, where they vary */
+    int64_t longest;       /* tokens of the longest batch, where `work.seq` stands for many; 0: as `work.seq` */
     int64_t global_batch;  /* as given; 0: left out */
     bool zero_raised;      /* "zero" 0, said or not, and the stack that follows shards in any case */
     bool kv_given;         /* "kv_dtype" stands in the request */

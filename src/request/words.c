@@ -100,6 +100,9 @@ const unsigned ft__remat_masks[15] = {KEEPS(QUERY_PROJ),
 const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {
     [FT_ENTROPY_OF_MODEL] = "model",  [FT_ENTROPY_UPCAST] = "upcast", [FT_ENTROPY_NARROW] = "narrow",
     [FT_ENTROPY_CHUNKED] = "chunked", [FT_ENTROPY_FUSED] = "fused",   [FT_ENTROPY_FUSED_LINEAR] = "fused_linear"};
+const char *const ft__batching_words[FT_BATCHING_COUNT] = {
+    [FT_BATCH_PAD] = "pad", [FT_BATCH_BUCKET] = "bucket", [FT_BATCH_PACK] = "pack"};
+const char *const ft__longer_words[FT_LONGER_COUNT] = {[FT_LONGER_CUT] = "cut", [FT_LONGER_DROP] = "drop"};
 const char *const ft__offload_words[FT_OFFLOAD_COUNT] = {[FT_OFFLOAD_OPTIMIZER] = "optimizer",
                                                          [FT_OFFLOAD_OPTIMIZER_NVME] = "optimizer_nvme",
                                                          [FT_OFFLOAD_PAGED_OPTIMIZER] = "paged_optimizer",

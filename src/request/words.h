@@ -1,6 +1,7 @@
 /* The words of requests, by the enums they stand for. */
 #ifndef FT_REQUEST_WORDS_H
 #define FT_REQUEST_WORDS_H
+#include "model/lengths.h"
 #include "layout/layout.h"
 #include "model/workload.h"
 #include "request/request.h"
@@ -58,6 +59,8 @@ extern const char *const ft__drawn_words[FT_DRAWN_COUNT];
 extern const char *const ft__look_words[FT_LOOK_COUNT];
 extern const char *const ft__adapter_words[4];
 extern const char *const ft__entropy_words[FT_ENTROPY_COUNT];
+extern const char *const ft__batching_words[FT_BATCHING_COUNT];
+extern const char *const ft__longer_words[FT_LONGER_COUNT];
 extern const char *const ft__moment_words[4];
 extern const double ft__moment_bytes[4];
 /* Number formats: of one kernel; of whole models (ft__recipe_of tells mathematics and autocast); of stored weights;

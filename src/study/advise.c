@@ -27,6 +27,20 @@ static ft_status rolled_aside(const ft_context *ft, ft_scratch *s, const ft_mode
     return status;
 }
 
+/* Where lengths vary it is the longest batch that must fit. */
+static ft_status hold_longest(const other_requests *o, const ft_model_request *of, ft_step *step, ft_error *err)
+{
+    ft_model_request r = *of;
+    ft_step longest;
+    ft_step_view view = {.quantile = o->quantile};
+    ft_graph *g = NULL;
+    r.work.seq = r.longest;
+    FT_TRY(ft__request_forecast(o->ft, o->scratch, &r, &view, &longest, &g, err));
+    step->memory = longest.memory;
+    if (!step->memory.remedy) step->memory.remedy = "";
+    return FT_OK;
+}
+
 static ft_status forecast_changed(const ft_change *change, void *user, ft_reforecast_step *out, ft_error *err)
 {
     other_requests *o = user;
@@ -46,6 +60,7 @@ static ft_status forecast_changed(const ft_change *change, void *user, ft_refore
     FT_TRY(rolled_aside(o->ft, s, &r, o->quantile, &rollout, err));
     s->arena = s->trials;
     ft_status status = ft__request_forecast(o->ft, s, &r, &view, &out->step, &g, err);
+    if (status == FT_OK && r.longest > r.work.seq) status = hold_longest(o, &r, &out->step, err);
     s->arena = own;
     if (status == FT_OK) ft__rollout_apply(&rollout, &out->step);
     out->graph = g;

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "ranks/lanes.h"
+#include "study/lengths.h"
 #include "study/step_view.h"
 
 const char *const ft__axis_words[FT_AXIS_COUNT] = {[FT_AXIS_TENSOR] = "tensor",
@@ -171,5 +172,6 @@ double ft__view_samples_per_s(const ft_step_view *v) { return samples_of(v) / v-
 double ft__view_tokens_per_s(const ft_step_view *v)
 {
     double each = v->work->task == FT_DECODE || v->work->seq < 1 ? 1 : (double)v->work->seq;
+    if (v->lengths) each = v->lengths->padded;
     return ft__view_samples_per_s(v) * each;
 }

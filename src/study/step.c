@@ -14,6 +14,7 @@
 #include "ranks/complete.h"
 #include "ranks/ranks.h"
 #include "study/context.h"
+#include "study/lengths.h"
 #include "study/rollout.h"
 #include "study/step.h"
 
@@ -300,13 +301,33 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     return FT_OK;
 }
 
-static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *out,
+static ft_status keep_lengths(ft_scratch *s, const ft_lengths_view *varied, ft_step *step, ft_step_view *out,
+                              ft_error *err)
+{
+    if (varied->typical < 1) return FT_OK;
+    ft_lengths_view *kept = ft__arena_alloc(s->arena, sizeof *kept);
+    if (!kept) return ft__no_memory(err);
+    *kept = *varied;
+    ft__lengths_apply(kept, step);
+    out->lengths = kept;
+    return FT_OK;
+}
+
+static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_request *asked, ft_step_view *out,
                          ft_error *err)
 {
     memset(out, 0, sizeof *out);
-    out->quantile = r->quantile > 0 ? r->quantile : ft__context_quantile(ft);
+    out->quantile = asked->quantile > 0 ? asked->quantile : ft__context_quantile(ft);
     ft_rollout rollout = {0};
-    FT_TRY(ft__rollout_of(ft, s, r, out->quantile, &rollout, err));
+    FT_TRY(ft__rollout_of(ft, s, asked, out->quantile, &rollout, err));
+    ft_lengths_view varied;
+    ft_model_request typical = *asked;
+    FT_TRY(ft__lengths_of(ft, s, asked, out->quantile, &varied, err));
+    if (varied.typical > 0) {
+        typical.work.seq = varied.typical;
+        typical.longest = varied.longest;
+    }
+    const ft_model_request *r = &typical;
     FT_TRY(ft__scratch_empty(s, err));
     ft_step *step = ft__arena_alloc(s->arena, sizeof *step);
     ft_workload *work = ft__arena_alloc(s->arena, sizeof *work);
@@ -316,7 +337,10 @@ static ft_status step_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     out->tokens = r->tokens;
     FT_TRY(ft__request_forecast(ft, s, r, out, step, &g, err));
     ft__rollout_apply(&rollout, step);
-    if (alone(r)) FT_TRY(add_remedy(s, r, g, step, err));
+    FT_TRY(keep_lengths(s, &varied, step, out, err));
+    ft_model_request longest = *r;
+    if (r->longest > 0) longest.work.seq = r->longest;
+    if (alone(r)) FT_TRY(add_remedy(s, &longest, g, step, err));
     FT_TRY(collect_warnings(s, r, step, &out->warnings, err));
     out->model = r->model;
     out->dtype_name = r->dtype_name;

@@ -29,9 +29,10 @@ typedef struct ft_step_view {
     const char *warnings;   /* one per line; "" for none */
     const ft_change *asked; /* the request as advice changes it; NULL where nothing was to be explained */
     const ft_advised *advised;
-    ft_loading loading;           /* how its samples arrive */
-    const struct ft_scale *scale; /* the same step on more GPUs (study/scale.h); NULL: not asked */
-    ft_arena *arena;              /* for what a report has to add up */
+    ft_loading loading;                    /* how its samples arrive */
+    const struct ft_lengths_view *lengths; /* sequences of many lengths (study/lengths.h); NULL: of one */
+    const struct ft_scale *scale;          /* the same step on more GPUs (study/scale.h); NULL: not asked */
+    ft_arena *arena;                       /* for what a report has to add up */
 } ft_step_view;
 
 /* Kernels of the step that are one in everything but their place: name, operator, sizes, phase and block. */

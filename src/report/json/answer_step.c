@@ -13,6 +13,7 @@
 #include "report/json/answer_energy.h"
 #include "report/text/network_screen.h"
 #include "report/text/step_screen.h"
+#include "study/lengths.h"
 
 enum { DIGITS = 6, BYTE_DIGITS = 15 };
 
@@ -60,6 +61,29 @@ static void add_times(ft_text *out, const ft_step_view *v)
     ft__answer_figure(out, "hfu", s->hfu);
     ft__answer_figure(out, "model_flops", s->model_flops);
     ft__answer_figure(out, "executed_flops", s->executed_flops);
+}
+
+/* Sequences of many lengths: what a step is made of, and how steps differ. */
+static void add_lengths(ft_text *out, const ft_step_view *v)
+{
+    const ft_lengths_view *l = v->lengths;
+    if (!l) return;
+    ft__json_member_open(out, "lengths");
+    ft__answer_figure(out, "mean_tokens", l->mean);
+    ft__answer_figure(out, "padded_tokens", l->padded);
+    ft__answer_figure(out, "longest_tokens", (double)l->longest);
+    ft__answer_figure(out, "typical_tokens", (double)l->typical);
+    ft__answer_figure(out, "padding_share", 1 - l->useful);
+    ft__answer_figure(out, "kept_share", l->kept);
+    if (!v->memory_only) {
+        ft__answer_figure(out, "useful_tokens_per_s_per_gpu",
+                          ft__view_tokens_per_s(v) / (double)ft__view_gpus(v) * l->useful);
+        ft__answer_figure(out, "step_sd_ms", l->sd_ms);
+        ft__answer_figure(out, "step_p10_ms", l->p10_ms);
+        ft__answer_figure(out, "step_p90_ms", l->p90_ms);
+        ft__answer_figure(out, "waits_ms", l->waits_ms);
+    }
+    ft__json_close(out);
 }
 
 static void add_energy(ft_text *out, const ft_step_view *v)
@@ -197,6 +221,7 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     add_bytes(out, "active_parameters", active);
     if (v->work->task == FT_TRAIN) ft__answer_word(out, "stack", v->stack->name);
     if (v->ranked) ft__answer_ranks(out, v);
+    add_lengths(out, v);
     add_memory(out, v);
     if (!v->memory_only) add_energy(out, v);
     if (!v->memory_only) add_shares(out, v->step);

@@ -15,6 +15,7 @@
 
 #include "kernel/kernel.h"
 #include "report/text/lines.h"
+#include "study/lengths.h"
 
 enum { TOP_KERNELS = 5 };
 
@@ -97,6 +98,31 @@ static void energy_line(ft_text *out, const ft_style *style, const ft_step_view 
     ft__text_drop(&b, out);
 }
 
+/* Sequences of many lengths: what is no padding, and how steps differ. */
+static void length_lines(ft_text *out, const ft_style *style, const ft_step_view *v, double rate)
+{
+    const ft_lengths_view *l = v->lengths;
+    ft_text a = {0}, b = {0};
+    if (!l) return;
+    ft__add_figure(&a, rate * l->useful, 4);
+    ft__text_add(&a, " tokens/s");
+    ft__add_percent(&b, 1 - l->useful);
+    ft__text_addf(&b, " padding: sequences of %.0f tokens, batches of %.0f, at most %lld", l->mean, l->padded,
+                  (long long)l->longest);
+    ft__line(out, style, "useful", &a, b.at);
+    ft__text_empty(&a);
+    ft__text_empty(&b);
+    add_time(&a, l->sd_ms, v->step->step_ms);
+    ft__text_add(&b, "from step to step: ");
+    ft__add_figure(&b, l->p10_ms / ft__time_unit(v->step->step_ms).ms, 4);
+    ft__text_addf(&b, " %s ", ft__dash(style));
+    add_time(&b, l->p90_ms, v->step->step_ms);
+    ft__text_add(&b, " in eight of ten");
+    ft__line(out, style, "varies", &a, b.at);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
+}
+
 static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *v)
 {
     const ft_step *s = v->step;
@@ -137,6 +163,7 @@ static void rate_lines(ft_text *out, const ft_style *style, const ft_step_view *
     ft__line(out, style, v->ranked ? "per GPU" : "rate", &a, b.at);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
+    length_lines(out, style, v, rate);
     energy_line(out, style, v, rate);
 }
 
