@@ -282,18 +282,45 @@ static int by_rate(const void *a, const void *b)
     return by_layout(x, y);
 }
 
+/* An object without a time, or an empty text, asks for nothing that requests could keep. */
+static bool names_time(const json_t *slo)
+{
+    static const ft_key_id times[] = {FT_KEY_ID_SLO_TTFT, FT_KEY_ID_SLO_TPOT, FT_KEY_ID_SLO_E2E};
+    if (json_is_string(slo)) return json_string_length(slo) > 0;
+    for (size_t i = 0; i < sizeof times / sizeof *times; i++)
+        if (ft__key_get(slo, times[i])) return true;
+    return false;
+}
+
+static ft_status no_such_engine(const ft_fleet_bench *b, ft_error *err)
+{
+    const ft_plan_request *r = b->fleet->asked;
+    if (b->experts < 1 && r->ep.count && !(r->ep.count == 1 && r->ep.at[0] == 1))
+        return ft__fail_at(
+            err, FT_E_RANGE, "search", 0, 0,
+            "no engine has these degrees: the model has no experts that \"ep\" could spread; 1 would do");
+    return ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
+                       "no engine has these degrees: tensor ranks are powers of two up to %lld that divide the "
+                       "model's %lld heads",
+                       (long long)b->domain, (long long)b->heads);
+}
+
 static ft_status open_search(ft_fleet_bench *b, ft_error *err)
 {
     ft_fleet *f = b->fleet;
     const ft_plan_request *r = f->asked;
     const json_t *rate = ft__key_get(r->base, FT_KEY_ID_RATE), *osl = ft__key_get(r->base, FT_KEY_ID_SERVE_OSL);
-    bool slo = ft__key_get(r->base, FT_KEY_ID_SLO) != NULL;
+    const json_t *objectives = ft__key_get(r->base, FT_KEY_ID_SLO);
+    const bool slo = objectives != NULL;
     f->rate = json_number_value(rate);
     f->osl = json_number_value(osl);
     f->goal = rate ? FT_FLEET_GPUS : slo ? FT_FLEET_RATE : FT_FLEET_OFFLINE;
     if (rate && !slo)
         return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0,
                            "\"slo\" is missing: what must requests keep? {\"ttft_ms\": 500, \"tpot_ms\": 30}");
+    if (slo && !names_time(objectives))
+        return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0,
+                           "\"slo\" names no time: what must requests keep? {\"ttft_ms\": 500, \"tpot_ms\": 30}");
     ft_way first = {.layout = {1, 1, 1, 1, 1}, .replicas = 1};
     FT_TRY(ft__fleet_try(b, &first, FT_K_FLEET_LEAST_RATE, err)); /* what the model is, and the node */
     b->domain = 1;
@@ -311,11 +338,7 @@ ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_
     size_t count = 0, fitting = 0;
     FT_TRY(open_search(&b, err));
     ft_status status = ft__fleet_layouts(&b, &layouts, &count, err);
-    if (status == FT_OK && !count)
-        status = ft__fail_at(err, FT_E_RANGE, "search", 0, 0,
-                             "no engine has these degrees: tensor ranks are powers of two up to %lld that divide the "
-                             "model's %lld heads",
-                             (long long)b.domain, (long long)b.heads);
+    if (status == FT_OK && !count) status = no_such_engine(&b, err);
     bool whole = false; /* something fits without stages */
     for (size_t i = 0; status == FT_OK && i < count; i++) {
         ft_way w = {.layout = layouts[i]};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "comm/cluster.h"
 #include "request/choose_constants.h"
 #include "request/keys.h"
 #include "request/words.h"
@@ -231,16 +232,40 @@ int64_t ft__usual_global_batch(int64_t seq, int64_t gpus, bool adapters)
     return fitting;
 }
 
+static int64_t odd_part(int64_t n)
+{
+    while (n > 0 && n % 2 == 0) n /= 2;
+    return n;
+}
+
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
+
+/* What a batch for all these numbers of GPUs must be a multiple of, so that any data ranks divide it: of 1000 GPUs 125
+ * times a power of two. Numbers that have nothing in common would ask for too much: then a power of two, and those that
+ * it does not suit have fewer layouts. */
+static int64_t divided_by_all(const ft_choose_request *r, int64_t usual)
+{
+    int64_t odd = 1, twos = 1, most = 1;
+    for (size_t i = 0; i < r->count_count; i++) {
+        const int64_t count = r->counts[i], own = odd_part(count);
+        while (most < count) most *= 2;
+        if (count / own > twos) twos = count / own;
+        if (odd <= FT_MOST_RANKS) odd *= own / common_divisor(odd, own);
+    }
+    if (r->count_count == 1) return r->counts[0];
+    return odd > 1 && odd * twos <= 2 * usual && odd <= FT_MOST_RANKS ? odd * twos : most;
+}
+
 /* Left open, a step trains on about as many tokens as large runs do, or as runs of adapters; the same for every number
  * of GPUs. */
 static ft_status settle_batch(const json_t *object, int64_t asked, ft_choose_request *r, ft_error *err)
 {
-    int64_t seq = 0, most = 1;
+    int64_t seq = 0;
+    const bool adapters = trains_adapters(object);
     FT_TRY(ft__json_whole(object, FT_KEY(SEQ), FT_OPTIONAL, 1, (int64_t)1 << 40, &seq, "", err));
-    for (size_t i = 0; i < r->count_count; i++)
-        while (most < r->counts[i]) most *= 2;
+    const int64_t gpus = divided_by_all(r, ft__usual_global_batch(seq, 1, adapters));
     if (!ft__key_set(r->base, FT_KEY_ID_PLAN_GLOBAL,
-                     json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, most, trains_adapters(object)))))
+                     json_integer(asked > 0 ? asked : ft__usual_global_batch(seq, gpus, adapters))))
         return ft__no_memory(err);
     return FT_OK;
 }

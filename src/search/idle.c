@@ -12,8 +12,8 @@ static bool not_idle(const ft_search *s, ft_key_id key)
            key == FT_KEY_ID_NODES;
 }
 
-/* The first of what was allowed that no layout came of. */
-static const char *allowed_for_nothing(const ft_search *s)
+/* What was allowed that no layout came of, a line each. What it is, its text says: other words of "allow" may do. */
+static void allowed_for_nothing(const ft_search *s, ft_idle_list *list)
 {
     const ft_plan_request *r = s->asked;
     bool cp = false, ep = false, zero3 = false, offload = false, kinds = false;
@@ -25,11 +25,23 @@ static const char *allowed_for_nothing(const ft_search *s)
         offload = offload || s->candidates[i].layout.offload;
         kinds = kinds || (p->cp > 1 && p->context != s->request.parallel.context);
     }
-    if (r->allow_cp && !cp) return "no layout here has context ranks";
-    if (r->allow_ep && !ep) return "no layout here has expert ranks";
-    if (r->allow_zero3 && !zero3) return "no layout here shards parameters (zero 3)";
-    if (r->allow_offload && !offload) return "no layout here keeps anything on the host";
-    return r->allow_cp_kinds && !kinds ? "no layout here exchanges keys in another way" : NULL;
+    const struct {
+        bool asked, came;
+        const char *why, *part;
+    } all[] = {
+        {r->allow_cp, cp, "no layout here has context ranks", "in part: no layout here has context ranks (\"cp\")"},
+        {r->allow_ep, ep, "no layout here has expert ranks", "in part: no layout here has expert ranks (\"ep\")"},
+        {r->allow_zero3, zero3, "no layout here shards parameters (zero 3)",
+         "in part: no layout here shards parameters (\"zero3\")"},
+        {r->allow_offload, offload, "no layout here keeps anything on the host",
+         "in part: no layout here keeps anything on the host (\"offload\")"},
+        {r->allow_cp_kinds, kinds, "no layout here exchanges keys in another way",
+         "in part: no layout here exchanges keys in another way (\"cp_kinds\")"},
+    };
+    size_t asked = 0;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) asked += all[i].asked;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].asked && !all[i].came) ft__idle_put(list, FT_KEY_ID_ALLOW, asked > 1 ? all[i].part : all[i].why);
 }
 
 ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
@@ -46,10 +58,9 @@ ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
         ft__request_still_idle(&said, &r, at, &count);
     }
     out->idle.count = count;
-    const char *nothing = allowed_for_nothing(s);
     if (ft__plan_asks_in_vain(s))
         ft__idle_put(&out->idle, FT_KEY_ID_SEARCH, "in part: values that the framework does not have are left out");
-    if (nothing) ft__idle_put(&out->idle, FT_KEY_ID_ALLOW, nothing);
+    allowed_for_nothing(s, &out->idle);
     for (size_t i = 0; i < known->count; i++) ft__idle_put(&out->idle, known->at[i].key, known->at[i].why);
     return FT_OK;
 }

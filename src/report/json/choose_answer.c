@@ -94,8 +94,8 @@ void ft__answer_choose(ft_text *out, const json_t *id, const ft_chosen *c)
     ft__answer_begin(out, id);
     ft__answer_word(out, "objective", ft__choice_words[c->asked->goal]);
     ft__answer_figure(out, "tokens", c->asked->tokens);
-    ft__answer_figure(out, "steps", c->steps);
-    ft__answer_figure(out, "tokens_per_step", c->tokens_per_step);
+    ft__json_member_whole(out, "steps", llround(c->steps));
+    ft__json_member_whole(out, "tokens_per_step", llround(c->tokens_per_step));
     ft__answer_figure(out, "pue", c->asked->pue);
     ft__answer_figure(out, "kg_per_kwh", c->asked->kg_per_kwh);
     ft__json_member_flag(out, "found", c->best < c->count);
