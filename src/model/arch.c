@@ -15,7 +15,7 @@ bool ft__counts_samples(const ft_arch *arch)
 {
     return arch->design == FT_VIT || arch->design == FT_RESNET || arch->design == FT_CONVNEXT ||
            arch->design == FT_DIFFUSION || arch->design == FT_CLIP || arch->design == FT_JOINT ||
-           arch->design == FT_VIDEO || arch->design == FT_UNET || arch->samples;
+           arch->design == FT_VIDEO || arch->design == FT_UNET || arch->design == FT_AUTOENCODER || arch->samples;
 }
 
 static bool mixes_by_attention(ft_mixer mixer)

@@ -31,6 +31,7 @@ typedef enum ft_design {
     FT_JOINT,       /* Flux, Stable Diffusion 3 */
     FT_VIDEO,       /* Wan */
     FT_UNET,        /* Stable Diffusion 1, 2, XL */
+    FT_AUTOENCODER, /* what makes pictures and videos of their latents */
     FT_CUSTOM,      /* a graph file */
     FT_DESIGN_COUNT
 } ft_design;
@@ -289,8 +290,7 @@ typedef struct ft_arch {
     bool qk_convs;      /* queries and keys pass two short convolutions together: zaya */
     bool stream_scaled; /* the stream is fp32, and both sides of a sum are moved and scaled by channel: zaya */
     bool dynamic_mask;  /* attention is masked by what values say: doge */
-    bool sub_norms;     /* what attention made and what the network made are normed before their last products:
-                             * bitnet */
+    bool sub_norms;     /* what attention and the network made is normed before their last products: bitnet */
     bool mlp_sub_norm;  /* the network's alone: kosmos-2.5 */
     bool value_norm, plain_heads_norm; /* values are normed without a weight: gemma4; heads' norm has no weight */
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */

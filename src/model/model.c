@@ -25,6 +25,7 @@ static const builder builders[FT_DESIGN_COUNT] = {
     [FT_JOINT] = ft__make_joint,
     [FT_VIDEO] = ft__make_video,
     [FT_UNET] = ft__make_unet,
+    [FT_AUTOENCODER] = ft__make_autoencoder,
 };
 
 /* -- the optimizer ----------------------------------------------------------------------------- */

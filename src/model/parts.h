@@ -133,8 +133,9 @@ void ft__make_resnet(ft_maker *m);
 void ft__make_convnext(ft_maker *m);
 void ft__make_state_space(ft_maker *m);
 void ft__make_diffusion(ft_maker *m);
-void ft__make_sound(ft_maker *m); /* wav2vec2, hubert */
-void ft__make_joint(ft_maker *m); /* Flux, Stable Diffusion 3 */
-void ft__make_video(ft_maker *m); /* Wan */
-void ft__make_unet(ft_maker *m);  /* Stable Diffusion 1, 2, XL */
+void ft__make_sound(ft_maker *m);       /* wav2vec2, hubert */
+void ft__make_joint(ft_maker *m);       /* Flux, Stable Diffusion 3 */
+void ft__make_video(ft_maker *m);       /* Wan */
+void ft__make_unet(ft_maker *m);        /* Stable Diffusion 1, 2, XL */
+void ft__make_autoencoder(ft_maker *m); /* decoders of latents */
 #endif

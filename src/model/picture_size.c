@@ -52,6 +52,7 @@ static bool is_latent(const ft_arch *a) { return a->latent_pixels > 0; }
 bool ft__takes_pictures(const ft_arch *a)
 {
     if (a->token_pixels > 0) return true;
+    if (a->design == FT_AUTOENCODER) return true;
     if (a->design == FT_VIDEO || a->design == FT_JOINT || a->design == FT_DIFFUSION || a->design == FT_UNET)
         return is_latent(a);
     return a->image > 0 &&
@@ -66,7 +67,8 @@ static ft_status refuse(ft_picture_size s, const ft_arch *a, const char *why, in
 
 bool ft__takes_frames(const ft_arch *a)
 {
-    return a->token_pixels > 0 ? a->token_span > 0 : a->design == FT_VIDEO && a->latent_span > 0;
+    if (a->token_pixels > 0) return a->token_span > 0;
+    return (a->design == FT_VIDEO || a->design == FT_AUTOENCODER) && a->latent_span > 0;
 }
 
 /* Latents of so many frames: one for the first, one for each `span` behind it. 0 after an error. */
@@ -83,7 +85,7 @@ static int64_t latents_of(int64_t frames, int64_t span, ft_error *err)
 
 static ft_status resize_video(ft_arch *a, ft_picture_size s, ft_error *err)
 {
-    const int64_t patch = a->latent_pixels * a->patch;
+    const int64_t patch = a->latent_pixels * (a->patch > 0 ? a->patch : 1);
     if (s.height % patch || s.width % patch) return refuse(s, a, "takes multiples of", patch, err);
     if (s.frames > 0 && a->latent_span > 0) {
         a->latent_frames = latents_of(s.frames, a->latent_span, err);
@@ -113,7 +115,7 @@ ft_status ft__picture_resize(ft_arch *a, ft_picture_size s, ft_error *err)
 {
     if ((s.height < 1 && s.frames < 1) || !ft__takes_pictures(a)) return FT_OK;
     if (a->token_pixels > 0) return ft__token_size_settle(a, s, err);
-    if (a->design == FT_VIDEO) return resize_video(a, s, err);
+    if (a->design == FT_VIDEO || a->design == FT_AUTOENCODER) return resize_video(a, s, err);
     if (s.height < 1) return FT_OK;
     if (s.height != s.width) return refuse(s, a, "is forecast for square pictures, such as", s.height, err);
     const int64_t halves = a->design == FT_UNET ? (int64_t)1 << (a->stages - 1) : a->patch > 0 ? a->patch : 1;

@@ -39,6 +39,12 @@ static const struct {
      803273441280},
     {"{\"_class_name\":\"UNet2DConditionModel\",\"sample_size\":64}", 872300484, 805241487360},
     {SDXL, 2567463684, 6761236398080},
+    /* decode() of autoencoders: parameters of the decoder and of what stands before it */
+    {"{\"_class_name\":\"AutoencoderKL\",\"latent_height\":64,\"latent_width\":64}", 49490199, 2514518933504},
+    {"{\"_class_name\":\"AutoencoderKL\",\"latent_channels\":16,\"use_post_quant_conv\":false}", 49545475, 0},
+    {"{\"_class_name\":\"AutoencoderKLWan\",\"latent_frames\":5}", 73295603, 58552198348800},
+    {"{\"_class_name\":\"AutoencoderKLQwenImage\",\"latent_frames\":1,\"latent_height\":64,\"latent_width\":64}",
+     73295603, 2843337555968},
 };
 enum { KNOWN = sizeof known / sizeof *known };
 
@@ -91,6 +97,8 @@ static void every_parameter_gets_a_gradient(void **state)
         {"{\"model_type\":\"sd3\",\"num_layers\":3,\"dual_attention_layers\":[0]}", 0},
         {"{\"model_type\":\"wan\",\"num_layers\":2,\"num_attention_heads\":4}", 0},
         {"{\"model_type\":\"unet\",\"cross_attention_dim\":768}", 0},
+        {"{\"model_type\":\"autoencoder_kl\",\"latent_height\":16,\"latent_width\":16}", 0},
+        {"{\"model_type\":\"autoencoder_kl_wan\",\"latent_frames\":3,\"latent_height\":16}", 0},
         {"{\"model_type\":\"dinov2\",\"architectures\":[\"Dinov2ForImageClassification\"]}", 768},
         {"{\"model_type\":\"dinov3_vit\",\"architectures\":[\"DINOv3ViTForImageClassification\"]}", 384},
         {"{\"model_type\":\"albert\",\"hidden_size\":768,\"num_attention_heads\":12,\"intermediate_size\":3072}", 0},
@@ -159,6 +167,9 @@ static void what_cannot_be_is_refused_where_it_stands(void **state)
         {"{\"model_type\":\"wan\",\"added_kv_proj_dim\":5120}", "added_kv_proj_dim: the model for pictures in motion"},
         {"{\"model_type\":\"sd3\",\"num_layers\":2,\"dual_attention_layers\":[0,1]}", "2 of 2 layers attend twice"},
         {"{\"model_type\":\"flux\",\"sample_size\":100000}", "\"sample_size\" must be latents a side"},
+        {"{\"model_type\":\"autoencoder_kl\",\"block_out_channels\":[100]}", "100 channels are not a multiple of 32"},
+        {"{\"model_type\":\"autoencoder_kl\",\"latent_height\":100000}", "latents must be up to 65536 a side"},
+        {"{\"model_type\":\"autoencoder_kl_wan\",\"is_residual\":true}", "is_residual: decoders with averaged"},
         {"{\"model_type\":\"wav2vec2\",\"conv_stride\":[5,2]}", "7 filters in conv_dim, 7 in conv_kernel, 2 in"},
         {"{\"model_type\":\"albert\",\"num_hidden_groups\":2}", "num_hidden_groups must be 1"},
         {"{\"model_type\":\"deberta-v2\",\"conv_kernel_size\":3}", "conv_kernel_size: the convolution"},

@@ -58,9 +58,20 @@ static ft_status unknown(const ft_reading *r, const char *key, const char *name)
 }
 
 static const char *const classes[] = {
+    "AutoencoderKL",         "AutoencoderKLFlux2",      "AutoencoderKLQwenImage", "AutoencoderKLWan",
     "DiTTransformer2DModel", "Flux2Transformer2DModel", "FluxTransformer2DModel", "QwenImageTransformer2DModel",
     "SD3Transformer2DModel", "UNet2DConditionModel",    "WanTransformer3DModel"};
-static const char *const class_types[] = {"dit", "flux2", "flux", "qwen_image", "sd3", "unet", "wan"};
+static const char *const class_types[] = {"autoencoder_kl",
+                                          "autoencoder_kl",
+                                          "autoencoder_kl_wan",
+                                          "autoencoder_kl_wan",
+                                          "dit",
+                                          "flux2",
+                                          "flux",
+                                          "qwen_image",
+                                          "sd3",
+                                          "unet",
+                                          "wan"};
 enum { CLASSES = sizeof classes / sizeof *classes };
 
 /* A class of diffusers that nobody here knows. */
@@ -68,7 +79,8 @@ static ft_status unknown_class(const ft_reading *r, const char *class)
 {
     const char *nearest = ft__nearest(class, classes, CLASSES);
     return ft__config_fail(r, FT_E_NAME, "_class_name",
-                           "unknown class \"%.*s\" of diffusers%s%s%s; known are DiTTransformer2DModel, "
+                           "unknown class \"%.*s\" of diffusers%s%s%s; known are AutoencoderKL, AutoencoderKLFlux2, "
+                           "AutoencoderKLQwenImage, AutoencoderKLWan, DiTTransformer2DModel, "
                            "Flux2Transformer2DModel, FluxTransformer2DModel, QwenImageTransformer2DModel, "
                            "SD3Transformer2DModel, UNet2DConditionModel, "
                            "WanTransformer3DModel",

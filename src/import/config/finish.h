@@ -29,6 +29,7 @@
     X(joint)           \
     X(wan)             \
     X(unet)            \
+    X(autoencoder)     \
     X(sound)           \
     X(deberta)         \
     X(recurrent_gemma) \

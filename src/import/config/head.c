@@ -84,7 +84,7 @@ static ft_status encoder_head(const ft_reading *r, ft_arch *a, head top)
     case HEAD_NONE:
     case HEAD_ENCODER:
         a->mlm_head = false;
-        a->pooler = strcmp(a->model_type, "distilbert") != 0; /* which has none */
+        a->pooler = strcmp(a->model_type, "distilbert") != 0 && strcmp(a->model_type, "clip_text_model") != 0;
         return FT_OK;
     case HEAD_PRETRAINING: a->pooler = true; return FT_OK;
     case HEAD_LANGUAGE: a->loss_fp32 = true; return FT_OK;
@@ -124,6 +124,7 @@ ft_status ft__config_head(const ft_reading *r, ft_arch *a)
     case FT_JOINT:
     case FT_VIDEO:
     case FT_UNET:
+    case FT_AUTOENCODER:
     case FT_CUSTOM:
     case FT_DESIGN_COUNT: break;
     }

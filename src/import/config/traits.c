@@ -5,9 +5,9 @@
 #include "base/text.h"
 #include "import/config/architecture.h"
 
-static const char *const designs[] = {"decoder", "encoder", "encoder_decoder", "speech",      "vit",
-                                      "clip",    "resnet",  "convnext",        "state_space", "diffusion",
-                                      "sound",   "joint",   "video",           "unet",        NULL};
+static const char *const designs[] = {"decoder", "encoder",  "encoder_decoder", "speech",    "vit",   "clip",
+                                      "resnet",  "convnext", "state_space",     "diffusion", "sound", "joint",
+                                      "video",   "unet",     "autoencoder",     NULL};
 static const char *const norms[] = {"layernorm", "layernorm_bare", "layernorm_fp32", "layernorm_1p",
                                     "rmsnorm",   "rmsnorm_wide",   "rmsnorm_bare",   NULL};
 static const char *const places[] = {"before", "post", "sandwich", "after", NULL};
