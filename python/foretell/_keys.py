@@ -289,6 +289,9 @@ class InferRequest(EveryKey, LayoutKey, total=False):
     tokens: float
     gpus: int | Literal["all"]
     engine: str | Mapping[str, Any]
+    denoising_steps: int
+    guidance: Literal["none", "batch", "twice"]
+    tiling: bool
 
 
 class LargestRequest(EveryKey, total=False):

@@ -13,6 +13,9 @@ typedef struct ft_infer_request {
     size_t batch_count, seq_count; /* 0: the usual ones */
     int64_t batches[FT_INFER_SIDE], seqs[FT_INFER_SIDE];
     int64_t isl, osl;        /* tokens of a prompt and of its answer; 0: not asked */
+    int64_t steps;           /* of denoising; 0: the usual number */
+    int guidance;            /* ft_guidance; -1: the usual one */
+    bool tiling;             /* the decoder makes a picture tile by tile */
     const json_t *engine;    /* a serving engine, whose steps these are; NULL: the framework's own */
     bool advice, techniques; /* the steps of the first batch and length with what to change */
     ft_idle_list idle;

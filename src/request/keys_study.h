@@ -20,6 +20,17 @@
     FLAG(OSL, "osl", WHOLE, 1, 1 << 30, NO_WORDS, DEPENDS, "osl", 0, "N", INFER,                                       \
       "offline throughput: tokens generated [128 with --isl]",                                                         \
       "tokens of its answer (128 where only `isl` is given)")                                                          \
+    FLAG(DENOISING_STEPS, "denoising_steps", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "steps", 0, "N", INFER,              \
+      "a picture or a video of its prompt: passes of the denoiser [the pipeline's]",                                   \
+      "of a denoiser whose pipeline is known: passes for one picture or video, `generation` in the answer; left out: " \
+      "as many as the pipeline takes by itself ([data/generators](models/pictures.md))")                               \
+    FLAG(GUIDANCE, "guidance", WORD, 0, 0, WORDS(guidance), DEPENDS, "guidance", 0, NULL, INFER,                       \
+      "classifier-free guidance: none, in a doubled batch, or in a second pass [the pipeline's]",                      \
+      "of the same: `none` (or distilled into the model), `batch` (both halves in a doubled batch), `twice` (a "       \
+      "second pass); left out: what the pipeline does")                                                                \
+    FLAG(TILING, "tiling", SWITCH, 0, 0, NO_WORDS, 0, "tiling", 0, NULL, INFER,                                        \
+      "the decoder makes its picture tile by tile: less memory",                                                       \
+      "false; true: the decoder makes its picture tile by tile (`enable_vae_tiling`)")                                 \
     PLAIN(INFER_ADVICE, "advice", SWITCH, 0, 0, NO_WORDS, 0,                                                           \
       "false; true: `steps`, the answers to the first cell's prefill and decode step, with advice")                    \
     PLAIN(INFER_TECHNIQUES, "techniques", SWITCH, 0, 0, NO_WORDS, 0,                                                   \

@@ -208,6 +208,7 @@ const char *const ft__shape_words[2] = {"llama", "gpt"};
 const char *const ft__use_words[2] = {"train", "infer"};
 const char *const ft__swept_words[11] = {"train",      "forward", "prefill", "decode", "memory", "kernel",
                                          "collective", "infer",   "largest", "scale",  "serve"};
+const char *const ft__guidance_words[3] = {"none", "batch", "twice"};
 const char *const ft__vendor_words[3] = {"nvidia", "amd", "intel"};
 const char *const ft__allowed_words[7] = {"cp", "ep", "zero3", "offload", "cp_kinds", "fp8", "fp4"};
 const char *const ft__choice_words[5] = {"cost", "time", "energy", "carbon", "knee"};

@@ -101,6 +101,7 @@ extern const char *const ft__find_words[2];
 extern const char *const ft__shape_words[2];
 extern const char *const ft__use_words[2];
 extern const char *const ft__swept_words[11];
+extern const char *const ft__guidance_words[3];
 extern const char *const ft__vendor_words[3];
 extern const char *const ft__allowed_words[7];
 extern const char *const ft__pricing_words[3]; /* cost/prices.c */

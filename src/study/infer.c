@@ -24,6 +24,8 @@ typedef struct inferrer {
     int64_t batch, seq;   /* that an ONNX or a graph file fixes; 0: none */
     double copies;        /* data ranks, which serve batches of their own */
     bool no_length;       /* the model has no context, and none was given for nothing */
+    bool alone;           /* on one GPU */
+    bool executes;        /* the request says how kernels are launched */
     ft_error *err;
 } inferrer;
 
@@ -234,14 +236,45 @@ static ft_status look_at_model(inferrer *f)
     f->batch = request.arch->fixed_batch;
     f->seq = request.arch->fixed_seq;
     f->copies = (double)request.parallel.dp;
+    f->alone = ft__parallel_alone(&request.parallel);
     f->r->generates = design == FT_DECODER_ONLY || design == FT_ENCODER_DECODER || design == FT_SPEECH ||
                       design == FT_STATE_SPACE;
     f->r->has_context = !ft__counts_samples(request.arch);
     f->longest = design == FT_SPEECH ? request.arch->max_target - 1 : request.arch->max_position; /* room for a token */
     if (f->r->generates && !ft__key_get(a->object, FT_KEY_ID_CACHE)) /* makes "memory" that of decoding */
         FT_TRY(ft__ask_set(a, FT_KEY_ID_CACHE, json_string("paged"), f->err));
-    if (ft__key_get(a->object, FT_KEY_ID_EXECUTION)) return FT_OK;
+    f->executes = ft__key_get(a->object, FT_KEY_ID_EXECUTION) != NULL;
+    if (f->executes) return FT_OK;
     return ft__ask_set(a, FT_KEY_ID_EXECUTION, json_string("cuda_graph"), f->err); /* as serving engines do */
+}
+
+/* -- pictures of prompts ------------------------------------------------------------------------ */
+
+/* Where nobody knows what is around the model, what is said of it has no effect. */
+static ft_status generate(inferrer *f, const ft_infer_request *asked)
+{
+    const ft_key_id own[] = {FT_KEY_ID_DENOISING_STEPS, FT_KEY_ID_GUIDANCE, FT_KEY_ID_TILING};
+    const bool said[] = {asked->steps > 0, asked->guidance >= 0, asked->tiling};
+    const bool known = ft__generator_of(f->ask.object) != NULL;
+    for (size_t i = 0; i < sizeof own / sizeof *own && !(known && f->alone); i++)
+        if (said[i])
+            return ft__fail_at(f->err, FT_E_UNSUPPORTED, ft__keys[own[i]].key, 0, 0,
+                               known ? "pictures of prompts are forecast on one GPU: \"%s\" has no use here"
+                                     : "no pipeline around this model is known: \"%s\" is of denoisers that "
+                                       "data/generators names, such as flux.1-dev",
+                               ft__keys[own[i]].key);
+    if (!known || !f->alone) return FT_OK;
+    json_t *object = ft__study_copy(f->ask.object);
+    if (!object) return ft__no_memory(f->err);
+    if (!f->executes) ft__key_drop(object, FT_KEY_ID_EXECUTION); /* which is a serving engine's by then */
+    const ft_generate_asked one = {.object = object,
+                                   .steps = asked->steps,
+                                   .batch = f->r->batches[0],
+                                   .guidance = asked->guidance,
+                                   .tiled = asked->tiling};
+    ft_status status = ft__generate_of(f->ask.ft, f->ask.scratch, &one, &f->r->made, f->err);
+    json_decref(object);
+    return status;
 }
 
 ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_engine_step step,
@@ -253,6 +286,7 @@ ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer
     FT_TRY(look_at_model(&f));
     f.no_length = !out->has_context && !r->seq_count;
     FT_TRY(lay_grid(&f, r));
+    FT_TRY(generate(&f, r));
     return fill(&f, r);
 }
 

@@ -12,7 +12,7 @@ from .choice import Choice
 from .collection import Collection
 from .comparison import Cause, Compared, Comparison, KernelChange
 from .fleet import ServeChoice, ServePlan
-from .infer import Capacity, Cell, Infer, Offline
+from .infer import Capacity, Cell, Generation, Infer, Offline
 from .kernel import Collective, Kernel
 from .plan import Plan
 from .scale import Largest, Point, Scale
@@ -34,6 +34,7 @@ __all__ = [
     "Elsewhere",
     "Energy",
     "Finding",
+    "Generation",
     "Gpu",
     "Infer",
     "Kernel",

@@ -12,7 +12,7 @@ from .._sheet import Sheet, Table, count, gib, ms, number
 from .answer import Answer
 from .drawn import CURVES, Drawing, Drawn, curve
 
-__all__ = ["Capacity", "Cell", "Infer", "Offline"]
+__all__ = ["Capacity", "Cell", "Generation", "Infer", "Offline"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +63,30 @@ class Offline(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Generation(Part):
+    """One batch of pictures or videos of their prompts, by the pipeline around a denoiser; ``parts`` says where the time goes."""
+
+    pipeline: str = ""
+    seconds: float = 0
+    low_seconds: float = 0
+    high_seconds: float = 0
+    per_hour: float = 0
+    batch: int = 1
+    steps: int = 0
+    guidance: str = ""
+    image_size: str = ""
+    frames: int | None = None
+    tiled: bool = False
+    execution: str = ""
+    attention: str = ""
+    parts: tuple[Mapping[str, Any], ...] = ()
+    left_out: str = ""
+    memory: Mapping[str, Any] | None = None
+    offload: Mapping[str, Any] | None = None
+    energy: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Infer(Drawn):
     """What ``foretell infer`` answers.
 
@@ -82,6 +106,7 @@ class Infer(Drawn):
     forward: tuple[Cell, ...] = many(Cell)
     capacity: Capacity | None = one(Capacity)
     offline: Offline | None = one(Offline)
+    generation: Generation | None = one(Generation)
 
     def sheet(self) -> Sheet:
         """The grids, capacity, throughput."""
@@ -98,6 +123,12 @@ class Infer(Drawn):
                 f"{number(o.tokens_per_s_per_gpu)} tokens/s per GPU",
                 f"{o.isl} tokens in, {o.osl} out, {o.batch} sequences at once",
             )
+        if self.generation:
+            p = self.generation
+            what = "video" if p.frames else "picture"
+            sheet.add(what, f"{number(p.seconds)} s", f"{p.steps} steps of {p.image_size}, {p.execution}")
+            rows = [[str(each["part"]), str(each.get("model", "")), number(each["seconds"])] for each in p.parts]
+            sheet.tables.append(Table(f"A {what} of its prompt", ["part", "model", "seconds"], rows))
         for title, cells in (
             ("Prefill: time to the first token", self.prefill),
             ("Decoding: time of a token", self.decode),

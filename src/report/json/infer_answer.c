@@ -4,6 +4,7 @@
 #include "report/json/answer.h"
 #include "report/json/answer_energy.h"
 #include "report/json/answer_step.h"
+#include "report/json/picture_answer.h"
 
 static void add_cells(ft_text *out, const char *key, const char *time, const ft_infer *r,
                       const ft_infer_cell cells[FT_INFER_SIDE][FT_INFER_SIDE], bool samples)
@@ -90,6 +91,7 @@ void ft__answer_infer(ft_text *out, const json_t *id, const ft_infer *r)
         }
         ft__json_close(out);
     }
+    ft__answer_picture(out, &r->made);
     if (r->step_count > 0) add_steps(out, r);
     ft__answer_lines(out, "warnings", v->warnings);
     ft__json_close(out);

@@ -9,6 +9,7 @@
 #include "report/text/advice_screen.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
+#include "report/text/picture_screen.h"
 #include "report/text/step_screen.h"
 
 static void heading(ft_text *out, const ft_style *style, const char *text, const char *remark)
@@ -218,7 +219,7 @@ bool ft__screen_infer(ft_text *out, const ft_style *style, const ft_infer *r)
     if (v->ranked && v->parallel->dp > 1)
         ft__text_addf(out, "\n  Batches and caches are those of one of %" PRId64 " data ranks; rates are of all.\n",
                       v->parallel->dp);
-    return printed && !out->failed;
+    return printed && ft__screen_picture(out, style, &r->made) && !out->failed;
 }
 
 /* Of each step, so that the screen stays one; kernels where the terminal is wide enough for their operators. */

@@ -49,6 +49,7 @@ static const column of_infer[] = {{"TPOT ms", "decode.first.tpot_ms", FIGURE, "m
                                   {"cache tokens", "capacity.tokens", FIGURE, ""},
                                   {"offline tok/s", "offline.tokens_per_s_per_gpu", FIGURE, ""},
                                   {"at batch", "offline.batch", FIGURE, ""},
+                                  {"picture s", "generation.seconds", FIGURE, "s"},
                                   {NULL, NULL, FIGURE, ""}};
 static const column of_scale[] = {{"tokens/s GPU", "strong.last.tokens_per_s_per_gpu", FIGURE, "t/s"},
                                   {"step ms", "strong.last.step_ms", FIGURE, ""},
