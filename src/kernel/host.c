@@ -58,6 +58,9 @@ static double by_share(const ft_issuer *by, double us) { return by->share > 0 ? 
 
 static bool is_view(ft_verb v) { return v == FT_DO_VIEW || v == FT_DO_SLICE || v == FT_DO_SPLIT || v == FT_DO_EXPAND; }
 
+/* A node that only says how long Python's variables keep a tensor: nobody issues it. */
+static bool only_holds(const ft_node *n) { return n->verb == FT_DO_OTHER && !n->synced && !ft__node_runs(n); }
+
 /* What no Python asks for: a library's kernels within one call, and casts: autocast's own, within the call of the
  * operator that wants it, and going back those that undo casts. It costs what an operator costs in a loop. */
 static bool within_a_call(const ft_issuer *by, const ft_node *n)
@@ -129,7 +132,7 @@ double ft__host_node_us(const ft_issuer *by, const ft_node *n)
         return runs    ? (by->us_per_op > 0 ? by->us_per_op : host->compiled.launch_us)
                : waits ? host->compiled.wait_us
                        : 0;
-    if ((unsigned)n->verb >= FT_VERB_COUNT) return 0;
+    if ((unsigned)n->verb >= FT_VERB_COUNT || only_holds(n)) return 0;
     const ft_host_operator *c = &host->operators[n->verb];
     double once = n->phase == FT_BACKWARD || n->phase == FT_UPDATE ? c->backward_us
                   : by->gradients                                  ? c->recorded_us

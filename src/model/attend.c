@@ -167,7 +167,7 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     }
     ft_dtype low = ft__tensor_of(b, v)->dtype;
     /* Heads of one sequence alone are a batch of matrices as they lie: matmul's reshape is a view of them. */
-    bool apart = a->batch > 1 || s->baddbmm || !ft__part_spelled_out(m);
+    bool apart = a->batch > 1 || !ft__part_spelled_out(m);
     if (!m->stack->fused_softmax && apart) { /* Megatron's products read the views as they are */
         q = ft__contiguous(b, at, q);
         if (s->baddbmm)
@@ -176,9 +176,11 @@ static ft_ref eager(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
             k = ft__transpose(b, at, k, pairs * a->head_dim, a->kv_len);
     }
     int32_t first = b->g->node_count;
-    if (s->baddbmm)
+    if (s->baddbmm) { /* its result begins as a copy of the slopes, which the call makes itself */
         ft__copy(b, FT_AT(ATTN_ALIBI), ft__input(b, pairs, a->kv_len, ft_dtype_bytes(low)), pairs * a->q_len,
                  a->kv_len);
+        if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].inside = true;
+    }
     ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, pairs, a->q_len, a->kv_len, a->head_dim, "nt");
     ft_ref raw = scores, scale = FT_NONE;
     scores = probabilities(m, scores, low, s, &scale);
