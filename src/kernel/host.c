@@ -165,6 +165,12 @@ double ft__host_module_us(const ft_issuer *by, double modules)
                                                                    : 0;
 }
 
+/* Behind its last kernels a pass makes its results up; a framework of its own layers hands tensors on. */
+double ft__host_results_us(const ft_issuer *by)
+{
+    return by->lean_hooks || by->ahead ? 0 : ft__host_module_us(by, FT_K_HOST_RESULTS);
+}
+
 double ft__host_pass_us(const ft_issuer *by, ft_phase phase)
 {
     const ft_host *host = of(by);

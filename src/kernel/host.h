@@ -106,6 +106,7 @@ double ft__host_loop_us(const ft_issuer *by);
 /* Host time of entering `modules` Python modules once, in us. */
 double ft__host_module_us(const ft_issuer *by, double modules);
 /* Once per pass over the model: the Python around it, the replay of a recorded graph. */
+double ft__host_results_us(const ft_issuer *by); /* what a forward pass ends with */
 double ft__host_pass_us(const ft_issuer *by, ft_phase phase);
 /* What checkpointing adds to a layer's pass beyond running its operators: FT_FORWARD once, FT_RECOMPUTE when it runs
  * again. */

@@ -178,14 +178,14 @@ typedef struct ft_arch {
     bool rotary_complex;     /* pairs are turned as complex numbers, before they are transposed: llama4 */
     bool rotary_twice, rotary_raised_twice;   /* tables by kind of layer: gemma3, olmo3; a second cast: modernbert */
     bool rotary_interleaved, heads_regrouped; /* of neighbours; parts copied in order of heads first: codegen */
-    int64_t rotary_lookups;   /* kernels by which each layer takes rows of a kept table: 3 gptj, 1 codegen; 0: none */
-    bool rotary_joins;        /* what is turned is joined with the rest even where there is none: phi3 */
-    bool counted_positions;   /* positions count the tokens that are no padding: roberta, m2m_100 */
-    int64_t relative_buckets; /* t5: rows of the table of relative positions */
-    bool bias_each;           /* every layer has such a table: umt5 */
-    int64_t ahead;            /* streams that predict further tokens beside the words' own: prophetnet */
-    bool disentangled;        /* scores of content and of places apart: deberta-v2 */
-    int64_t relative_span;    /* places to each side that such scores tell apart; 0: content alone */
+    int64_t rotary_lookups, other_modules;    /* a layer's kernels that take rows of a table; its dropouts, wrappers */
+    bool rotary_joins;                    /* what is turned is joined with the rest even where there is none: phi3 */
+    bool counted_positions;               /* positions count the tokens that are no padding: roberta, m2m_100 */
+    int64_t relative_buckets;             /* t5: rows of the table of relative positions */
+    bool bias_each;                       /* every layer has such a table: umt5 */
+    int64_t ahead;                        /* streams that predict further tokens beside the words' own: prophetnet */
+    bool disentangled;                    /* scores of content and of places apart: deberta-v2 */
+    int64_t relative_span;                /* places to each side that such scores tell apart; 0: content alone */
     bool relative_keys, relative_queries; /* content looks at places (c2p), places look at content (p2c) */
     bool relative_own, relative_norm;     /* places have products of their own, not content's; a norm */
     bool shifted;       /* content looks at sines of distances, and scores are shifted into place: xlnet */

@@ -51,6 +51,12 @@ void ft__part_first_fill(ft_maker *m)
     if (ft__part_spelled_out(m)) ft__module(&m->b, OF_ONE);
 }
 
+/* Dropouts are modules that Python enters whether they drop anything or not, and so are the halves of older blocks. */
+void ft__part_other_modules(ft_maker *m)
+{
+    if (ft__part_spelled_out(m)) ft__module(&m->b, (int)m->arch->other_modules);
+}
+
 /* Heads that lie in groups of one product's result are copied into their order, part by part. */
 void ft__part_regroup(ft_maker *m, ft_ref *q, ft_ref *k, ft_ref *v)
 {

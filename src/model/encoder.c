@@ -145,6 +145,7 @@ ft_ref ft__part_encoder_layer(ft_maker *m, ft_ref x)
     const ft_arch *a = m->arch;
     bool before = a->place == FT_PRE_NORM;
     ft__module(b, 1);
+    ft__part_other_modules(m);
     ft_ref y = attention(m, before ? ft__part_norm(m, FT_AT(ATTN_NORM), x, a->norm, a->norm_bias) : x);
     y = ft__dropout(b, FT_AT(ATTN_DROPOUT), y, a->residual_dropout);
     x = ft__add(b, FT_AT(ATTN_RESIDUAL), y, x);

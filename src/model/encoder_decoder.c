@@ -16,6 +16,7 @@ typedef struct stack {
 static ft_ref residual(ft_maker *m, ft_at at, ft_ref x, ft_ref y)
 {
     y = ft__dropout(&m->b, at, y, m->arch->residual_dropout);
+    if (ft__part_spelled_out(m)) ft__module(&m->b, 1); /* the dropout's */
     return ft__add(&m->b, at, x, y);
 }
 
@@ -28,6 +29,7 @@ static ft_ref feed_forward(ft_maker *m, ft_ref x)
     if (a->gated)
         h = ft__mul(b, FT_AT(MLP_ACT), h, ft__linear(b, FT_AT(MLP_WI_1), x, a->ffn, FT_NO_BIAS, FT_CUT_COLUMNS));
     h = ft__dropout(b, FT_AT(MLP_ACT_DROPOUT), h, a->activation_dropout);
+    if (ft__part_spelled_out(m)) ft__module(b, 1);
     h = ft__cast(b, FT_AT(MLP_WO), h, b->stored); /* to its weights' format, which autocast takes back */
     ft__module(b, 2);
     return ft__linear(b, FT_AT(MLP_WO), h, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);

@@ -103,6 +103,7 @@ static ft_ref halves(ft_maker *m, ft_ref x, ft_layer_kind kind)
     if (a->streams > 1) return hyper_layer(m, x, &kind);
     if (a->altup > 1) return ft__part_altup_layer(m, x, kind.windowed, kind.shares_keys, kind.sparse_gate);
     ft__module(b, 1);
+    ft__part_other_modules(m);
     ft_ref h = pre && !kind.start_bare ? ft__part_layer_norm(m, FT_AT(ATTN_NORM), x) : x;
     ft_ref y = mixed(m, h, &kind);
     if (a->stream_convs) y = ft__part_stream_conv(m, y, a->hidden);

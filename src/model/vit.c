@@ -104,6 +104,7 @@ void ft__make_vit(ft_maker *m)
     int64_t whole = a->tower_window > 0 && a->tower_whole < a->layers ? a->tower_whole : 0;
     tower.window = a->tower_window;
     x = as_left(m, ft__block_open(b, FT_BLOCK(LAYERS), a->layers - whole, x));
+    ft__part_other_modules(m);
     x = ft__block_close(b, ft__vision_layer(m, x, &tower));
     if (whole > 0) { /* SAM's stand among the others, one in three */
         tower.window = 0;

@@ -104,6 +104,15 @@ static double entered(const ft_run *t, const ft_block *block)
     return all > 0 ? 1 - captured / all : 1;
 }
 
+/* A pass makes its results up while its last kernels run. */
+static void add_results(const ft_graph *g, const ft_issuer *host, double *entry)
+{
+    int32_t last = -1;
+    for (int32_t b = 0; b < g->block_count; b++)
+        if (g->blocks[b].phase == FT_FORWARD && g->blocks[b].count > 0) last = b;
+    if (last >= 0) entry[last] += ft__host_results_us(host) * 1e-3 / (double)g->blocks[last].repeat;
+}
+
 /* Layers that run again in the backward pass are checkpointed in the forward pass. `policy`: selectively. */
 static void add_checkpoints(const ft_graph *g, const ft_issuer *host, bool policy, double *entry)
 {
@@ -342,6 +351,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     for (int32_t b = 0; b < g->block_count; b++)
         entry[b] = ft__host_module_us(&t.host, (double)g->blocks[b].modules) * 1e-3 * entered(&t, &g->blocks[b]);
     const bool whole = t.graphed & 1u << FT_GRAPHED_FULL_ITERATION;
+    if (!whole) add_results(g, &t.host, entry);
     if (!whole) add_checkpoints(g, &t.host, work.recompute == FT_RECOMPUTE_SELECTIVE, entry);
     for (int i = 0; i < FT_PHASE_COUNT; i++)
         pace.pass[i] = whole && i != FT_UPDATE ? 0 : ft__host_pass_us(&t.host, (ft_phase)i) * 1e-3;
