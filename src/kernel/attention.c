@@ -13,9 +13,10 @@
  * once more, and passes over dO, O and an fp32 dQ by kernels before and behind it.
  *
  * Frameworks' kernels have one shape of tile, and what does not fill it is padded: a window of 49 tokens takes what 128
- * do, ViT's 197 what 256 do. Keys that do not fill their tiles are also selected in every step, `ragged` times the
- * softmax: so are the tiles that a causal mask cuts, and no others under it. Of engines' kernels the height is the one
- * of 64, 128, 256 that ends first.
+ * do, ViT's 197 what 256 do. In cuDNN's for Hopper keys that do not fill their tiles are also selected in every step,
+ * `ragged` times the softmax; FlashAttention-2 has one such step (flash_fwd_kernel.h), cuDNN on Blackwell none. So
+ * are the tiles that a causal mask cuts, and no others under it. Of engines' kernels the height is the one of 64, 128,
+ * 256 that ends first.
  *
  * A serving engine's operator also splits the packed QKV, rotates it and writes the paged cache: a pass over
  * B Q (q H + 2 KV) D elements before the kernel, which for short prompts with many key-value heads takes twice as long
@@ -298,7 +299,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double start = device->matrix_issue == FT_ISSUE_MFMA ? FT_K_ATTENTION_MFMA_START : share;
     double mma = 2 * width / (ft__capped_efficiency(th[EC] * reach, cap) * rate), soft = th[ME] * special;
     shape tile = shape_of(device, op, false);
-    if (frameworks(op) && !op->u.attention.causal && fmod(kv, tile.step) > 0) soft *= th[RAGGED];
+    bool selects = device->matrix_issue == FT_ISSUE_WGMMA && frameworks(op) && !op->u.attention.causal;
+    if (selects && fmod(kv, tile.step) > 0) soft *= th[RAGGED];
     double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
     costs cost = {c,
                   th[SMALL],

@@ -173,10 +173,12 @@ void ft__library_apply(const ft_device *device, const ft_op *op, const ft_foreca
 {
     double share = share_of(device, op);
     if (!(share > 0) || !(steady->flops > 0)) return;
-    double rate = steady->flops / steady->ms, pad = padding(op, ROWS, STEP);
+    ft_op longer;
+    bool steadier = ft__library_longer(op, &longer); /* else its rate is that of these very tiles */
+    double rate = steady->flops / steady->ms, pad = steadier ? padding(op, ROWS, STEP) : 1;
     double at_rate = fmin(f->flops * pad / rate, f->ms) / f->ms; /* starts and ends are no part of it */
     double by = f->bound == FT_BOUND_COMPUTE ? 1 + at_rate * (1 / share - 1) : fmax(1, at_rate / share);
-    if (running(device, op->u.attention.library) == FT_LIBRARY_XFORMERS)
+    if (steadier && running(device, op->u.attention.library) == FT_LIBRARY_XFORMERS)
         by = efficient_ms(device, op, share * rate, f) / f->ms;
     by = fmax(by, ft__floor_ms(device, op) / f->ms);
     f->ms *= by;

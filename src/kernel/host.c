@@ -79,7 +79,8 @@ static double product_calls(const ft_issuer *by, const ft_node *n)
     if (n->op.kind != FT_OP_GEMM) return 1;
     const bool grouped = n->verb == FT_DO_MATMUL && ft__node_within(n, FT_SITE_MOE);
     double calls = grouped && by->grouped_product_calls > 1 ? by->grouped_product_calls : 1;
-    if (ft_dtype_bytes(n->op.dtype) < 2 && by->low_product_calls > calls) calls = by->low_product_calls;
+    const bool asks = by->dispatch != FT_DISPATCH_SCRIPT && ft_dtype_bytes(n->op.dtype) < 2; /* a trace has no recipe */
+    if (asks && by->low_product_calls > calls) calls = by->low_product_calls;
     return calls;
 }
 

@@ -133,7 +133,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double waves = fmax(1, blocks / groups / (4 * device->sms));
     double chain = launches * waves * th[CHUNK_US] * (odd ? th[CHUNK_ODD] : 1) * fmin(1, size / chunk) * 1e-3;
     const double node_us = kind->loops ? FT_K_OPTIMIZER_LOOP_US : th[NODE_US];
-    if (kind->loops) chain = 0; /* plain kernels, whose threads take a few elements each */
+    if (kind->loops) chain /= chunk; /* plain kernels, whose threads take a few elements each: next to nothing */
     double matrix = 0;
     if (kind == &ft__k_optimizer_kinds[MUON])
         matrix = 30 * tensors * size * sqrt(size) / (th[MATRIX] * ft__peak_tflops(device, FT_BF16) * 1e9);

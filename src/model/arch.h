@@ -171,7 +171,6 @@ typedef struct ft_arch {
     bool parallel, shared_norm;  /* attention and MLP both read the layer's input; through one norm */
     ft_position position;
     int64_t rotary_dim;      /* of head_dim */
-    double rotary_base;      /* what its config says, for launch files; no time depends on it; 0: not said */
     bool rotary_repeats;     /* every layer repeats the tables for neighbouring pairs: glm, helium, ernie4_5 */
     bool rotary_fp32;        /* queries and keys are raised to be turned: cohere, ernie4_5 */
     bool rotary_tables_fp32; /* cosines and sines stay in fp32: olmo (not olmoe), ernie4_5, llama4 */
@@ -193,9 +192,9 @@ typedef struct ft_arch {
     int64_t adapter;    /* behind each layer's network, narrower by so much: xmod; 0: none */
     bool layers_shared; /* one layer's weights serve all: albert */
     ft_qk_norm qk_norm;
-    bool qk_norm_late;                   /* after the turn: hunyuan, llama4 */
-    bool temperature;                    /* queries that are not rotated are scaled by their position: llama4 */
-    double clip_qkv;                     /* bounds of queries, keys and values; 0: none (olmo, dbrx) */
+    bool qk_norm_late;            /* after the turn: hunyuan, llama4 */
+    bool temperature;             /* queries that are not rotated are scaled by their position: llama4 */
+    double clip_qkv, rotary_base; /* bounds of queries, keys and values (olmo, dbrx); for launch files; 0: not said */
     bool scaled_branches, scaled_logits; /* multipliers that are kernels whatever they are: granite; logits: cohere */
     bool scaled_head;                    /* what the head reads is scaled, not what it makes: minicpm3 */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */

@@ -47,13 +47,13 @@ ft_status ft__picture_size_read(const ft_said *said, ft_picture_size *out, ft_er
     const json_t *size = said->at[FT_KEY_ID_IMAGE_SIZE].json;
     out->frames = ft__whole_of(said, FT_KEY_ID_FRAMES);
     if (!size || read_size(size, out)) return FT_OK;
-    char *text = json_dumps(size, JSON_ENCODE_ANY);
-    const ft_status status =
-        ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
-                    "%.*s is not a height and width in pixels from 1 to %.0f, like \"768x1024\", [768, 1024] or 1024",
-                    text ? (int)ft__utf8_cut(text, 40) : 2, text ? text : "it", ft__keys[FT_KEY_ID_IMAGE_SIZE].high);
-    free(text);
-    return status;
+    char text[64] = "this";
+    const char *said_so = json_string_value(size);
+    if (said_so) snprintf(text, sizeof text, "\"%.*s\"", (int)ft__utf8_cut(said_so, 40), said_so);
+    if (json_is_integer(size)) snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(size));
+    return ft__fail_at(err, FT_E_RANGE, "image_size", 0, 0,
+                       "%s is not a height and width in pixels from 1 to %.0f, like \"768x1024\", [768, 1024] or 1024",
+                       text, ft__keys[FT_KEY_ID_IMAGE_SIZE].high);
 }
 
 /* What a model reads or makes that a request has no usual word for. */

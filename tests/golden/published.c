@@ -20,7 +20,7 @@ typedef struct source {
 static const source sources[] = {
     {"Megatron-Bridge", 0.07, 0.15, 0},
     {"Megatron-Bridge, experts", 0.075, 0.22, 0},
-    {"torchtitan", 0.065, 0.27, 0.065},
+    {"torchtitan", 0.07, 0.27, 0.065},
     {"Korthikanti et al. 2022", 0.04, 0.095, 0},
     {"MegaScale paper: Megatron-LM", 0.075, 0.115, 0},
     {"BLOOM", 0.10, 0.10, 0},

@@ -16,7 +16,7 @@ static const golden_bound sources[] = {
 enum { SOURCES = sizeof sources / sizeof *sources };
 
 /* Taken later; llama.cpp's weights have 4.85 bits where 4 are asked for. */
-static const golden_bound later[] = {{"torchtitan on MI355X, AMD", 0.1, 0.18, 3},
+static const golden_bound later[] = {{"torchtitan on MI355X, AMD", 0.11, 0.18, 3},
                                      {"llama.cpp on RX 7900 XTX", 0.21, 0.22, 2},
                                      {"torchao on MI300X, PyTorch", 0.12, 0.17, 4}};
 
@@ -30,7 +30,7 @@ static void published_runs_are_met(void **state)
 /* Issues of ROCm's Transformer Engine, October 2024: fp8 by its first port, on Hopper, and the same models compiled in
  * bf16. With the software of today the first would be 16 to 42 % too fast. */
 static const golden_bound ports[] = {
-    {"fp8, MI300X", 0.11, 0.21, 6}, {"fp8, H200", 0.14, 0.25, 2}, {"bf16", 0.1, 0.2, 6}};
+    {"fp8, MI300X", 0.12, 0.22, 6}, {"fp8, H200", 0.14, 0.25, 2}, {"bf16", 0.1, 0.2, 6}};
 
 static int port_of(const json_t *run)
 {
