@@ -4,8 +4,8 @@
  * the first other part with a rate or a fabric's name says the network. Rates are numbers with M, G or T and b or B
  * ("200 Gb/s", "400Gbps", "50 GB/s", "3.2 Tbps", "100GbE"): small b or no letter counts bits, capital B bytes. "8x", or
  * a plain number before a fabric's name or a rate, counts ports of a node; "/node", "per server" and "per GPU" say what
- * it is of. "rail-optimised", "fat tree" and "2:1" are of the whole, as "P2P disabled" is. What is written as a figure is taken or refused,
- * never passed over: a network that is silently another one is worse than a question. */
+ * it is of. "rail-optimised", "fat tree" and "2:1" are of the whole, as "P2P disabled" is. What is written as a figure
+ * is taken or refused, never passed over: a network that is silently another one is worse than a question. */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

@@ -81,11 +81,12 @@ static void optimizer(ft_maker *m)
 
 /* -- the step ---------------------------------------------------------------------------------- */
 
-/* Eager PyTorch reads activations for their largest magnitude and again to scale them, two kernels before every product
- * in 8 or 4 bits; that is how such products were measured, one at a time. Serving engines and compilers scale in the
- * kernel that makes the activations: TensorRT-LLM and vLLM fuse it with norms and SwiGLU, Inductor with whatever is
- * pointwise. Their products find them quantised. What attention makes is quantised apart: to a compiler it is a library's
- * kernel, TensorRT-LLM's plugin writes 16 bits unless use_fp8_context_fmha is said, vLLM's fusion is off by itself. */
+/* Eager PyTorch reads activations for their largest magnitude and again to scale them, two kernels before every
+ * product in 8 or 4 bits; that is how such products were measured, one at a time. Serving engines and compilers scale
+ * in the kernel that makes the activations: TensorRT-LLM and vLLM fuse it with norms and SwiGLU, Inductor with
+ * whatever is pointwise. Their products find them quantised. What attention makes is quantised apart: to a compiler
+ * it is a library's kernel, TensorRT-LLM's plugin writes 16 bits unless use_fp8_context_fmha is said, vLLM's fusion
+ * is off by itself. */
 static bool quantises_before(const ft_workload *w)
 {
     bool fused = w->execution == FT_RUN_FUSED || w->execution == FT_RUN_COMPILE || w->execution == FT_RUN_CUDA_GRAPH;
@@ -161,7 +162,7 @@ static unsigned how_fused(const ft_stack *stack, const ft_workload *w)
            (stack->keeps_functions ? FT_FUSE_KEEPS_FUNCTIONS : 0u);
 }
 
-/* NNC joins pointwise operators alone; nvFuser softmax and norms too. Neither computes going back what it could read. */
+/* NNC joins pointwise operators alone, nvFuser softmax and norms too. Neither computes again going back. */
 static unsigned how_scripted(const ft_workload *w)
 {
     return FT_FUSE_LONE_AS_WRITTEN | (ft__script_joins(w) == FT_SCRIPT_JOINS_POINTWISE ? FT_FUSE_POINTWISE : 0u);

@@ -41,7 +41,7 @@ ft_ref ft__part_activation(ft_maker *m, ft_at at, const char *activation, ft_ref
 /* Rotary tables for q_len positions of `dim`: the handful of small kernels before the first layer. */
 void ft__part_rotary_tables(ft_maker *m, int64_t dim);
 /* Before the first layer, as transformers does it: before.c. */
-void ft__part_other_modules(ft_maker *m); /* what a layer enters beyond its parts (before.c) */
+void ft__part_other_modules(ft_maker *m);     /* what a layer enters beyond its parts (before.c) */
 bool ft__part_spelled_out(const ft_maker *m); /* its modules, operator by operator: no engine, no compiler */
 int ft__part_mask_kinds(const ft_arch *a);    /* 2: layers with a window and without */
 void ft__part_mask_indices(ft_maker *m);      /* numbers of batches, heads, queries and keys, and constants */

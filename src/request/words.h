@@ -1,8 +1,8 @@
 /* The words of requests, by the enums they stand for. */
 #ifndef FT_REQUEST_WORDS_H
 #define FT_REQUEST_WORDS_H
-#include "model/lengths.h"
 #include "layout/layout.h"
+#include "model/lengths.h"
 #include "model/workload.h"
 #include "request/request.h"
 

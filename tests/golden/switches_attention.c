@@ -261,9 +261,10 @@ static void compiled_layers_are_causal_by_name(void **state)
     double ms[2][2];
     for (int g = 0; g < 2; g++)
         for (int named = 0; named < 2; named++) {
-            json_t *a = golden_ask("{\"task\":\"train\",\"model\":\"llama-3.2-3b\",\"gpu\":\"%s\",\"batch\":2,"
-                                   "\"seq\":4096,\"dtype\":\"bf16\",\"attention\":\"sdpa\",\"execution\":\"compile\"%s}",
-                                   gpus[g], named ? ",\"stack\":\"pytorch\"" : "");
+            json_t *a =
+                golden_ask("{\"task\":\"train\",\"model\":\"llama-3.2-3b\",\"gpu\":\"%s\",\"batch\":2,"
+                           "\"seq\":4096,\"dtype\":\"bf16\",\"attention\":\"sdpa\",\"execution\":\"compile\"%s}",
+                           gpus[g], named ? ",\"stack\":\"pytorch\"" : "");
             ms[g][named] = golden_figure(a, "step_ms");
             json_decref(a);
         }

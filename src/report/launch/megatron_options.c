@@ -1,6 +1,6 @@
-/* megatron_options.c: exchanges, optimizer and loss as flags of Megatron-LM (megatron/training/arguments.py at d98e8a64,
- * and fields of ModelParallelConfig, TransformerConfig and OptimizerConfig, of which its flags are made): what changes a
- * step's time or memory and is not what Megatron-LM does by itself. What it has no flag for is named. */
+/* megatron_options.c: exchanges, optimizer and loss as flags of Megatron-LM (megatron/training/arguments.py at
+ * d98e8a64, and fields of ModelParallelConfig, TransformerConfig and OptimizerConfig, of which its flags are made):
+ * what changes a step's time or memory and is not what Megatron-LM does by itself. What it has no flag for is named. */
 #include "report/launch/megatron.h"
 
 #include "ranks/ranks.h"
