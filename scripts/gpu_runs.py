@@ -88,7 +88,7 @@ def steady_steps() -> dict[str, float]:
 def of_run(row: dict, steady: dict[str, float]) -> dict | None:
     if row.get("weak") or row.get("quantity") == "e2e_ms" or "truth_ms" not in row:
         return None
-    return {"source": row["source"], "request": as_it_ran(row), "step_ms": steady.get(row["id"], row["truth_ms"])}
+    return {"source": row["source"], "request": as_it_ran(row), "step_ms": steady.get(row.get("id"), row["truth_ms"])}
 
 
 def as_it_ran(row: dict) -> dict:

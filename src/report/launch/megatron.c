@@ -126,10 +126,6 @@ void ft__launch_megatron(ft_text *out, const ft_launch *l)
     ft__megatron_ignores(&lacks, w);
     if (lacks.length) ft__text_addf(out, "# pretrain_gpt.py has no flags for: %s\n", lacks.at);
     ft__text_drop(&lacks, out);
-    if (l->search->request.arch->position == FT_ROTARY && !(l->search->request.arch->rotary_base > 0))
-        ft__text_add(
-            out,
-            "# no time depends on --rotary-base (10000 unless said) and --norm-epsilon: take those of the model\n");
     ft__text_add(out, "pretrain_gpt.py \\\n");
     layout(out, l);
     ft__megatron_exchanges(out, l);
