@@ -15,11 +15,10 @@ GPUs the request gains what the script that ran them says (`without_p2p`), and o
 from __future__ import annotations
 
 import csv
-import importlib.machinery
-import importlib.util
 import json
 import pathlib
-import sys
+
+import neighbour
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOUNDRY = "MosaicML llm-foundry training benchmarks"
@@ -33,15 +32,6 @@ LAMBDA = "Lambda deeplearning-benchmark"
 WITHOUT_P2P = {("a100_pcie_80gb", 2), ("a100_sxm_80gb", 2), ("a100_sxm_80gb", 4), ("a100_sxm_80gb", 8), ("h100_pcie", 2), ("h100_pcie", 8),
                ("rtx_3090", 2), ("rtx_4090", 2), ("rtx_6000_ada", 2), ("rtx_a6000", 2), ("v100_sxm_16gb", 2), ("v100_sxm_16gb", 8)}
 WITH_XEON = {"h100_pcie", "v100_sxm_16gb"}
-
-
-def of_accuracy():
-    """The models and GPUs of the labels, as scripts/accuracy asks for them."""
-    loader = importlib.machinery.SourceFileLoader("accuracy", str(HERE / "accuracy"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("accuracy", loader))
-    sys.dont_write_bytecode = True
-    loader.exec_module(module)
-    return module
 
 
 def of_label(row: dict, accuracy) -> dict | None:
@@ -111,7 +101,7 @@ def without_p2p(row: dict) -> dict:
 
 def runs(data: pathlib.Path) -> list[dict]:
     """All rows of the folder, those that are not asked left out."""
-    accuracy, rows = of_accuracy(), []
+    accuracy, rows = neighbour.load(HERE / "accuracy"), []  # the models and GPUs of the labels, as it asks for them
     for path, make in (("neusight/labels.csv", lambda row: of_label(row, accuracy)), ("published/training.csv", of_foundry)):
         if (data / path).exists():
             with open(data / path, encoding="utf-8", newline="") as file:
