@@ -5,7 +5,10 @@
 #include "generate.h"
 #include "terminal.h"
 
-/* roff reads a leading dot or quote as a request, a backslash as an escape and a hyphen as a dash. */
+/*
+ * roff reads a leading dot or quote as a request, a backslash as an escape and a hyphen as a dash. It breaks no word, and a
+ * list of formats is a word longer than the page is wide: a line may end behind each of its choices.
+ */
 static void add_roff(ft_text *out, const char *text)
 {
     bool line_start = true;
@@ -18,6 +21,7 @@ static void add_roff(ft_text *out, const char *text)
             ft__text_add(out, "\\-");
         else
             ft__text_add_n(out, text, 1);
+        if (*text == '|') ft__text_add(out, "\\:");
     }
 }
 
@@ -70,6 +74,7 @@ void cli_add_manual(ft_text *out)
     ft__text_add(
         out,
         ".TH FORETELL 1 \"\" \"foretell " FT_VERSION "\" \"User Commands\"\n"
+        ".ad l\n" /* a line of choices has no space that could grow */
         ".SH NAME\nforetell \\- forecasts how fast deep\\-learning models and kernels run on GPUs\n"
         ".SH SYNOPSIS\n.B foretell\n\\fICOMMAND\\fR [\\fIOPTIONS\\fR]\n"
         ".SH DESCRIPTION\n"
