@@ -21,7 +21,7 @@ help:
 	@echo 'make check      unit and command tests, under a minute on an idle machine'
 	@echo 'make test       all tests: gcc, clang under ASan and UBSan, fuzzers (about fifteen minutes)'
 	@echo 'make test-python  the Python package alone; TORCH=2.6.0 with the oldest PyTorch it supports'
-	@echo 'make release-check  packages, engines for many requests, types, the site: what a release needs beyond make test'
+	@echo 'make release-check  packages, commands under sanitizers, engines for many requests, types, the site: what a release needs beyond make test'
 	@echo 'make wheel      the Python wheel, in dist/ (ARCH=aarch64: for that processor); make deb: packages for Debian; make dist: the sources'
 	@echo 'make fuzz       every parser under libFuzzer, ASan and UBSan for HOURS=1 in all, or RUNS=10000000 each'
 	@echo 'make coverage   lines and branches of src/ that unit, golden and command tests reach'
@@ -80,7 +80,7 @@ RECORD ?=
 fuzz:
 	@scripts/setup test
 	@[ -f build-clang/build.ninja ] || CC=clang meson setup build-clang -Db_sanitize=address,undefined -Db_lundef=false -Dfuzz=true >/dev/null
-	@meson configure build-clang -Dc_args= # scripts/test leaves out what only a search for new inputs has use for
+	@meson configure build-clang -Dc_args= # scripts/sanitized_build leaves out what only a search for new inputs has use for
 	@ninja -C build-clang --quiet
 	@scripts/fuzz $(if $(RUNS),-n $(RUNS),-h $(HOURS)) $(if $(RECORD),-r $(RECORD)) build-clang
 

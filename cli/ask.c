@@ -178,13 +178,6 @@ void cli_asker_close(cli_asker *a)
 
 bool cli_asker_set(cli_asker *a, ft_key_id key, json_t *value) { return ft__key_set(a->object, key, value); }
 
-ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err)
-{
-    ft_model_request request;
-    FT_TRY(ft__model_request_of(a->ft, &a->scratch, a->object, &request, err));
-    return ft__step_of(a->ft, &a->scratch, &request, out, err);
-}
-
 int cli_asker_fail(const cli_asker *a, ft_error *err)
 {
     if (a->json) cli_answer_error(err);

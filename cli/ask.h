@@ -46,7 +46,6 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task);
 void cli_asker_close(cli_asker *a);
 /* False: out of memory, or a name that is not UTF-8. */
 bool cli_asker_set(cli_asker *a, ft_key_id key, json_t *value);
-ft_status cli_asker_forecast(cli_asker *a, ft_step_view *out, ft_error *err);
 /* Complains; with --json the error is also the answer. Returns the exit status. */
 int cli_asker_fail(const cli_asker *a, ft_error *err);
 /* What the checks of a spec file or of the request found, on stderr; in JSON the answer carries it. `about` may be

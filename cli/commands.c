@@ -29,7 +29,7 @@ static const char *const serve_examples[] = {
     "foretell serve llama-3.1-70b --gpu h200_sxm --tp 4 --dtype fp8 --isl 1024 --osl 1024 --concurrency 64",
     "what 64 clients see of vLLM: TTFT, TPOT and their percentiles",
     "foretell serve llama-3.1-8b --gpu l40s --isl 512 --osl 128 --slo ttft=500ms,tpot=50ms --find rate",
-    "the highest rate that keeps both promises nine times in ten",
+    "the highest rate at which nine requests in ten meet both objectives",
     "foretell serve qwen3-32b --gpu h100_sxm --tp 2 --engine sglang --trace requests.csv",
     "a log of requests, replayed",
     NULL,
@@ -59,7 +59,7 @@ static const char *const choose_examples[] = {
     "foretell choose llama-3-8b --tokens 1e12 --gpus 8:512",
     "days and dollars on A100, H100, H200 and B200, failures counted",
     "foretell choose llama-3-70b --tokens 2e12 --gpu h100_sxm --price h100_sxm=2.1 --gpus 256:2048 --deadline 60d",
-    "how many H100 at one's own price",
+    "how many H100s, at your own price",
     NULL,
 };
 static const char *const models_examples[] = {
@@ -74,7 +74,7 @@ static const char *const kernel_examples[] = {
     "foretell kernel gemm -m 4096 -n 4096 -k 4096 --gpu h200_sxm",
     "a bf16 matrix product",
     "foretell kernel gemm -m 8192 -n 50257 -k 768 --gpu h200_sxm",
-    "a vocabulary nobody padded",
+    "a vocabulary that was not padded",
     "foretell kernel attention --batch 4 --heads 32 --kv-heads 8 --q-len 1 --kv-len 8192 --head-dim 128 --gpu h100_sxm "
     "--gpu mi300x",
     "decoding on two GPUs, side by side",
@@ -91,7 +91,7 @@ static const char *const compare_examples[] = {
 };
 static const char *const gpus_examples[] = {
     "foretell gpus --vendor nvidia --dtype fp8 --min-memory-gib 80",
-    "who can run an fp8 model of 70 GiB",
+    "which GPUs can run an fp8 model of 70 GiB",
     "foretell gpus h200_sxm",
     "everything about one GPU, with sources",
     NULL,
@@ -130,7 +130,7 @@ static const char *const batch_examples[] = {
     "foretell batch requests.jsonl > answers.jsonl",
     "one JSON request per line in, one answer per line out",
     "foretell batch --shard 3/8 requests.jsonl > answers.3",
-    "the third of eight parts, for an array of jobs; cat answers.* is what one run writes",
+    "the third of eight parts, for job arrays; cat answers.* is what one run writes",
     NULL,
 };
 
@@ -144,7 +144,7 @@ static const char *const web_examples[] = {
 
 static const char *const trace_examples[] = {
     "foretell trace run.json.gz",
-    "what torch.profiler recorded: who waits, which kernels are slower than they should be",
+    "what torch.profiler recorded: what waits, which kernels are slower than they should be",
     "foretell trace run.json.gz --gpu h100_sxm --gpu b200",
     "the same run on other GPUs",
     "foretell trace run.json.gz --on a100_pcie_80gb --json",
@@ -163,7 +163,7 @@ static const char *const doctor_examples[] = {
     "foretell doctor",
     "this machine, and what its forecasts would rest on",
     "foretell doctor --gpu rtx_5090 --json",
-    "the same of another GPU, for programs",
+    "the same for another GPU, as JSON",
     NULL,
 };
 
@@ -183,33 +183,32 @@ const cli_command cli_commands[] = {
     {CLI_SERVE, "serve", "MODEL", 1, 1, "many requests at once: TTFT, TPOT, percentiles, goodput, what bounds it",
      "Simulates a serving engine (vLLM, SGLang, TensorRT-LLM) under load: clients that wait for their answers "
      "(--concurrency), requests at a rate (--rate) or a log (--trace), iteration by iteration, on forecasts of the "
-     "engine's own kernels. Prints what clients see, with intervals, how the cache fills, what bounds it, and with "
-     "--slo how much of it is good; --find rate looks for the most that is. Where requests come faster than they are "
-     "served, or the objectives are missed, the exit status is 1.",
+     "engine's own kernels. Prints what clients see, with intervals, how the cache fills, what limits the engine, and "
+     "with --slo which share of requests is good; --find rate looks for the highest rate that meets --slo. If requests "
+     "come faster than they are served, or the objectives are missed, the exit status is 1.",
      serve_examples, cli_serve},
-    {CLI_LARGEST, "largest", "", 0, 0, "the largest model of a family that trains or serves there",
+    {CLI_LARGEST, "largest", "", 0, 0, "the largest model of a family that trains or serves on given GPUs",
      "Grows a model along a family of shapes until it no longer fits, and says how long the largest one trains. Over "
-     "several GPUs it trains as FSDP does, parameters and states sharded over all of them, and serves cut by tensor.",
+     "several GPUs it trains as FSDP does, with parameters and states sharded over all of them, and serves with tensor "
+     "parallelism.",
      largest_examples, cli_largest},
     {CLI_SCALE, "scale", "MODEL", 1, 1, "scaling rooflines: critical batch, TP, EP and PP limits, scaling curves",
-     "Prints where arithmetic and exchanges take equally long, in closed form with the numbers put in: tokens per GPU "
+     "Prints where arithmetic and exchanges take equally long, as formulas with their numbers: tokens per GPU "
      "for data parallel and FSDP, ways of tensor parallel, the two domains of expert parallel, a pipeline's share of "
-     "sends; beside each what the timeline says. Then the layout asked for on ever more GPUs, the global batch kept "
-     "(strong scaling) or the tokens per GPU (weak). Left out, --zero is 3, or 1 with --pp.",
+     "sends; and beside each what the timeline says. Then it forecasts the layout on more and more GPUs, at a constant "
+     "global batch (strong scaling) and at constant tokens per GPU (weak). By default --zero is 3, or 1 with --pp.",
      scale_examples, cli_scale},
-    {CLI_PLANS, "plan", "MODEL", 1, 1, "the best layout of a training job on so many GPUs, proven, and why not others",
-     "Tries every layout that a framework takes: tensor, pipeline, context, expert and data ranks, chunks of a "
-     "pipeline, "
-     "sharding, micro-batch, recomputation. Layouts are forecast in the order of what they take at least, until no "
-     "other "
-     "can be among those shown. Degrees given as flags are kept. Exit status 1: nothing fits; the answer says how many "
-     "GPUs would do.",
+    {CLI_PLANS, "plan", "MODEL", 1, 1, "the best layout of a training job on N GPUs, proven, and why others lose",
+     "Tries every layout that a framework accepts: tensor, pipeline, context, expert and data ranks, pipeline chunks, "
+     "sharding, micro-batch, recomputation. Layouts are forecast in the order of the least time they can take, until "
+     "no other can be among those shown. Degrees given as flags are kept. Exit status 1: nothing fits; the answer says "
+     "how many GPUs would do.",
      plan_examples, cli_plan},
-    {CLI_CHOOSE, "choose", "MODEL", 1, 1, "which GPUs, how many: days, dollars, energy, and why others lose",
-     "Plans a training run of so many tokens on every kind and number of GPUs asked for, and counts days with failures "
-     "and checkpoints, dollars at public prices or yours, energy and carbon. Shows the front of days against dollars "
-     "with its knee, the one chosen, and what each other loses by. Exit status 1: none meets the deadline and the "
-     "budget, or nothing fits.",
+    {CLI_CHOOSE, "choose", "MODEL", 1, 1, "which GPUs and how many: days, dollars, energy, and why others lose",
+     "Plans a training run on every kind and number of GPUs asked for, and counts days with failures and checkpoints, "
+     "dollars at public prices or yours, energy and carbon. Shows the front of days against dollars with its knee, the "
+     "choice, and what each other one loses by. Exit status 1: none meets the deadline and the budget, or nothing "
+     "fits.",
      choose_examples, cli_choose},
     {CLI_KERNEL, "kernel", "OP", 1, 1, "one kernel: time with an interval, what holds it back, tile, waves, roofline",
      "Forecasts one operator on one or more GPUs. OP is gemm, linear, matmul, bmm, attention, mla, elementwise, "
@@ -231,7 +230,7 @@ const cli_command cli_commands[] = {
      "different tasks or versions are refused.",
      compare_examples, cli_compare},
     {CLI_TRACE, "trace", "FILE", 1, 1,
-     "a profiler trace: regime, gaps, kernels below par; --gpu forecasts it elsewhere",
+     "a profiler trace: regime, gaps, slow kernels; --gpu forecasts the run elsewhere",
      "Reads what torch.profiler's export_chrome_trace wrote, plain or gzipped, of any size (record_shapes=True, and "
      "profiler.step() after each step). Says what held the steps, what the host did while the GPU waited, whether "
      "products ran on tensor cores, and which operators take longer than they should on that GPU. With --gpu every "
@@ -239,11 +238,11 @@ const cli_command cli_commands[] = {
      "trace "
      "without kernels is forecast from its operators alone.",
      trace_examples, cli_trace},
-    {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the models known, or everything about one",
+    {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the known models, or everything about one",
      "Lists the catalogue: name, architecture, parameters, layers, width. With the name of a model, a config.json or a "
      "folder that holds one, prints its sheet; with another word, the models whose name holds it.",
      models_examples, cli_models},
-    {CLI_GPUS, "gpus", "[NAME ...]", 0, -1, "the GPUs known, or everything about some of them",
+    {CLI_GPUS, "gpus", "[NAME ...]", 0, -1, "the known GPUs, or everything about some of them",
      "Lists the catalogue. With names, or with spec files of your own, prints each one's full sheet: peaks and machine "
      "balance per number format, the memory hierarchy, what looks wrong with it, and where every figure comes from.",
      gpus_examples, cli_gpus},
@@ -253,14 +252,13 @@ const cli_command cli_commands[] = {
      "and after. The same measurements give the same bytes, on any number of threads.",
      fit_examples, cli_fit},
     {CLI_CALIBRATE, "calibrate", "", 0, 0, "measure this machine's GPU and adapt the forecasts to it",
-     "Measures kernels on the GPU of this machine with PyTorch, for a few minutes, where the forecast is worst or "
-     "least "
-     "sure first; then fits a calibration from them (fit --calibrate) that every command takes with --calibration. "
-     "Ctrl-C ends the measuring and loses nothing; --resume goes on.",
+     "Measures kernels on this machine's GPU with PyTorch for a few minutes, starting where the forecast is worst or "
+     "least certain; then fits a calibration to them (fit --calibrate) that every command accepts with --calibration. "
+     "Ctrl-C stops measuring and loses nothing; --resume continues.",
      calibrate_examples, cli_calibrate},
-    {CLI_VALIDATE, "validate", "", 0, 0, "real against forecast: errors by family; exit 1 over the budget",
+    {CLI_VALIDATE, "validate", "", 0, 0, "measured against forecast: errors by family; exit 1 over the budget",
      "Forecasts every measured case and prints the errors by family, and the share of cases whose truth lay inside the "
-     "interval. Where a budget stands beside the measurements (budget.json), or is given, an error above it is named "
+     "interval. If there is a budget beside the measurements (budget.json), or one is given, errors above it are named "
      "and the exit status is 1.",
      validate_examples, cli_validate},
     {CLI_BATCH, "batch", "[FILE]", 0, 1, "JSON Lines in from FILE or stdin, JSON Lines out, on all cores",
@@ -277,13 +275,13 @@ const cli_command cli_commands[] = {
      "reach it unless --listen says otherwise. Requests read no files unless --files names a folder, and none outside "
      "it. Prints its address; Ctrl-C ends it.",
      web_examples, cli_web},
-    {CLI_DOCTOR, "doctor", "", 0, 0, "what is built in, which predictor and settings, whether a GPU is here",
+    {CLI_DOCTOR, "doctor", "", 0, 0, "what is built in, which predictor and settings are used, whether a GPU is here",
      "Prints what this program was built with, which predictor and calibration it would use, which settings it found, "
      "and which GPU NVIDIA's driver shows. For that GPU, or those named, it says where forecasts would come from: "
      "learned there, from measurements of a sibling, or from its spec sheet alone.",
      doctor_examples, cli_doctor},
-    {CLI_HELP, "help", "[COMMAND]", 0, 1, "this text, or a command's", "Prints what a command does and its options.",
-     NULL, cli_help},
+    {CLI_HELP, "help", "[COMMAND]", 0, 1, "this text, or that of a command",
+     "Prints what a command does and its options.", NULL, cli_help},
 };
 const int cli_command_count = (int)(sizeof cli_commands / sizeof *cli_commands);
 

@@ -1,6 +1,4 @@
 /* doctor.c: `foretell doctor`: what this program has, what it would answer from, what is here. */
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* fit_calibrate.c: `foretell fit --calibrate`: measurements of one GPU in, a calibration out, with what it gained. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ask.h"
 #include "base/file.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "study/catalogue.h"
 
 /* -- titles and names -------------------------------------------------------------------------- */
@@ -54,7 +53,8 @@ static int alike(const char *name, char title[WORDS][LETTERS], size_t count)
     return model && score > 0 ? score : 0;
 }
 
-void cli_gpu_alike(cli_gpu_here *gpu)
+/* Fills `alike` by the words that a title and a name share. */
+static void fill_alike(cli_gpu_here *gpu)
 {
     char title[WORDS][LETTERS];
     size_t count = words_of(gpu->title, title);
@@ -101,7 +101,7 @@ size_t cli_gpus_here(const char *proc, cli_gpu_here out[CLI_GPUS_HERE])
         if (e->d_name[0] == '.' || !title_of(path, gpu.title)) continue;
         for (size_t i = 0; i < count; i++) known = known || !strcmp(out[i].title, gpu.title);
         if (known) continue;
-        cli_gpu_alike(&gpu);
+        fill_alike(&gpu);
         out[count++] = gpu;
     }
     closedir(all);

@@ -14,6 +14,4 @@ typedef struct cli_gpu_here {
 
 /* Kinds, each once; 0 where there is none, or no NVIDIA driver. `proc`: "/proc". */
 size_t cli_gpus_here(const char *proc, cli_gpu_here out[CLI_GPUS_HERE]);
-/* Fills `alike` by the words that a title and a name share. */
-void cli_gpu_alike(cli_gpu_here *gpu);
 #endif

@@ -1,7 +1,6 @@
 /* kernel.c: `foretell kernel OP ...`: one operator on one GPU, on several, or over a range of one size. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ask.h"
 #include "commands.h"

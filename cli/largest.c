@@ -1,6 +1,6 @@
 /* largest.c: `foretell largest`: the largest model of a family that trains or serves. */
+#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "ask.h"
 #include "commands.h"

@@ -11,56 +11,57 @@
     X(PREDICTOR, "predictor", 'p', FILE, "FILE|roofline|linear|scaling:GPU", NULL,                                     \
       KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | COMPARE | CALIBRATE | FIT | TRACE | EXCHANGE |     \
       WEB | DOCTOR, DATA,                                                                                              \
-      "another predictor than the one built in")                                                                       \
+      "a predictor other than the built-in one")                                                                       \
     X(CALIBRATION, "calibration", 0, FILE, "FILE", NULL, KERNEL | VALIDATE | BATCH | STEPS | INFER | SERVE | LARGEST | \
       COMPARE | TRACE | EXCHANGE | WEB | DOCTOR, DATA,                                                                 \
-      "what was learned from one GPU's own measurements (fit --calibrate)")                                            \
+      "adaptation to one GPU, from its own measurements (fit --calibrate)")                                            \
     X(CALIBRATE_FROM, "calibrate", 0, FILE, "FILE", NULL, FIT, DATA,                                                   \
       "adapt a predictor to one GPU instead: measurements that foretell calibrate took")                               \
     X(FIT_MINUTES, "minutes", 0, REAL, "X", NULL, FIT, DATA, "with --calibrate: only points of the first X minutes")   \
-    X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor, or the calibration, goes")          \
-    X(EXCLUDE_GPU, "exclude-gpu", 0, GPU, "GPU", NULL, FIT, DATA, "leave this GPU's measurements out; again for more") \
+    X(OUTPUT, "output", 'o', FILE, "FILE", NULL, FIT, DATA, "where the predictor, or the calibration, goes")           \
+    X(EXCLUDE_GPU, "exclude-gpu", 0, GPU, "GPU", NULL, FIT, DATA, "leave this GPU's measurements out; may be repeated")\
     X(FAMILY, "family", 0, WORD, "NAME", NULL, FIT | VALIDATE, DATA,                                                   \
-      "only this family of kernels, or FAMILY/VARIANT; again for more")                                                \
+      "only this family of kernels, or FAMILY/VARIANT; may be repeated")                                               \
     X(CROSS_VALIDATE, "cross-validate", 0, SWITCH, NULL, NULL, FIT, DATA,                                              \
       "also fit without each GPU, and without each generation, and report the errors there")                           \
     X(HELD_OUT, "held-out", 0, SWITCH, NULL, NULL, VALIDATE, DATA, "only rows the predictor was not fitted to")        \
     X(BUDGET, "budget", 0, FILE, "FILE", NULL, VALIDATE, DATA,                                                         \
-      "fail where an error exceeds this file's; budget.json beside the measurements is used by itself")                \
+      "fail where an error exceeds this file's; by default budget.json beside the measurements")                       \
     X(LINES_SHARD, "shard", 0, WORD, "I/N", NULL, BATCH, DATA,                                                         \
-      "answer the I-th of N parts of the file; all outputs in order are what one run writes")                          \
+      "answer the I-th of N parts of the file; the outputs in order are what one run writes")                          \
     X(FIT_SHARD, "shard", 0, WORD, "I/N", NULL, FIT, DATA,                                                             \
-      "with --cross-validate: only the I-th of N parts of the kinds of kernels, for an array of jobs")                 \
+      "with --cross-validate: only the I-th of N parts of the kernel families, for job arrays")                        \
     X(THREADS, "threads", 'j', WHOLE, "N", "0", FIT | VALIDATE | BATCH | WEB, DATA, "threads; 0 is one per core")      \
     /* plan, choose */                                                                                                 \
     X(JOB, "task", 0, CHOICE, "train|serve|infer", "train", PLANS | CHOOSE, PLAN,                                      \
-      "what the GPUs are for; infer: so many requests, nobody waiting [serve with --slo or --rate]")                   \
+      "what the GPUs are for; infer: a fixed number of requests, with nobody waiting [serve with --slo or --rate]")    \
     /* web */                                                                                                          \
-    X(PORT, "port", 0, WHOLE, "N", "8080", WEB, SERVER, "where to listen; 0 is any port that is free")                 \
+    X(PORT, "port", 0, WHOLE, "N", "8080", WEB, SERVER, "port to listen on; 0 is any free one")                        \
     X(OPEN, "open", 0, SWITCH, NULL, NULL, WEB, SERVER, "show the page in the browser")                                \
     X(LISTEN, "listen", 0, WORD, "ADDRESS", "127.0.0.1", WEB, SERVER,                                                  \
-      "on which address; 0.0.0.0 is all of them, and asks for --token")                                                \
-    X(TOKEN, "token", 0, WORD, "SECRET", NULL, WEB, SERVER, "only who knows it is answered; 16 letters at least")      \
+      "address to listen on; 0.0.0.0 is all of them, and needs --token")                                               \
+    X(TOKEN, "token", 0, WORD, "SECRET", NULL, WEB, SERVER, "answer only those who know it; at least 16 letters")      \
     X(WEB_FILES, "files", 0, FOLDER, "DIR", NULL, WEB, SERVER,                                                         \
       "requests may read files under it: configs, ONNX, traces [none]")                                                \
-    X(PAGE, "page", 0, FOLDER, "DIR", NULL, WEB, SERVER, "another page than the one that was built or installed")      \
-    X(TIMEOUT, "timeout", 0, REAL, "S", "10", WEB, SERVER, "seconds that a client may take to send a request")         \
+    X(PAGE, "page", 0, FOLDER, "DIR", NULL, WEB, SERVER, "a page other than the one built or installed")               \
+    X(TIMEOUT, "timeout", 0, REAL, "S", "10", WEB, SERVER, "seconds a client may take to send a request")              \
     /* calibrate: read by python/foretell/calibrate/options.py */                                                      \
     X(CALIBRATE_MINUTES, "minutes", 0, REAL, "X", "5", CALIBRATE, DATA,                                                \
-      "time to measure, earlier runs of --resume counted in")                                                          \
+      "time to measure, including the earlier runs of --resume")                                                       \
     X(CALIBRATE_OUTPUT, "output", 'o', FILE, "FILE", NULL, CALIBRATE, DATA,                                            \
-      "where the measurements go [calibration-GPU.jsonl]; the calibration stands beside them")                         \
+      "where the measurements go [calibration-GPU.jsonl]; the calibration goes beside them")                           \
     X(RESUME, "resume", 0, FILE, "FILE", NULL, CALIBRATE, DATA, "go on with these measurements")                       \
     X(FAMILIES, "families", 0, WORD, "LIST", NULL, CALIBRATE, DATA, "only these: gemm,attention,... [all]")            \
     X(DTYPES, "dtypes", 0, WORD, "LIST", NULL, CALIBRATE, DATA, "only these number formats: bf16,fp32,... [all]")      \
     X(HELD_OUT_SHARE, "held-out", 0, REAL, "X", "0.15", CALIBRATE, DATA,                                               \
-      "share of the points kept from the fit, for the errors before and after")                                        \
+      "share of the points held out from the fit, for the errors before and after")                                    \
     X(SEED, "seed", 0, WHOLE, "N", "0", CALIBRATE, DATA, "another choice of shapes")                                   \
     X(CALIBRATE_GPU, "gpu", 'g', GPU, "GPU", NULL, CALIBRATE, DATA,                                                    \
       "catalogue name or spec file [as the driver names it]")                                                          \
     X(CALIBRATE_RESULT, "calibration", 0, FILE, "FILE", NULL, CALIBRATE, DATA, "where the calibration goes")           \
     X(NO_FIT, "no-fit", 0, SWITCH, NULL, NULL, CALIBRATE, DATA, "only measure")                                        \
-    X(ALLOW_BUSY, "allow-busy", 0, SWITCH, NULL, NULL, CALIBRATE, DATA, "measure although somebody else uses the GPU") \
+    X(ALLOW_BUSY, "allow-busy", 0, SWITCH, NULL, NULL, CALIBRATE, DATA,                                                \
+      "measure even if somebody else is using the GPU")                                                                \
     X(SIMULATE, "simulate", 0, GPU, "GPU", NULL, CALIBRATE, DATA, "a dry run: times are forecasts with noise")         \
     /* output */                                                                                                       \
     X(SWEEP, "sweep", 0, WORD, "KEY=FROM:TO[:STEP]", NULL, KERNEL | TRAIN | SCALE | INFER | SERVE | LARGEST, OUTPUT,   \
@@ -69,7 +70,7 @@
     X(SCALE_CSV, "csv", 0, SWITCH, NULL, NULL, SCALE, OUTPUT,                                                          \
       "the two curves, or --sweep, as comma-separated values")                                                         \
     X(BASELINES, "baselines", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT,                                                 \
-      "print the errors of roofline, linear and scaling:GPU beside")                                                   \
+      "also print the errors of roofline, linear and scaling:GPU")                                                     \
     X(SCALING_FROM, "scaling-from", 0, GPU, "GPU", "a100_sxm_80gb", VALIDATE, OUTPUT,                                  \
       "the measured GPU that --baselines scales from")                                                                 \
     X(ROWS_TABLE, "rows", 0, SWITCH, NULL, NULL, VALIDATE, OUTPUT, "print every case: measured against forecast")      \
@@ -94,11 +95,11 @@
       "write the step as MLCommons Chakra execution traces, a file per rank, for ASTRA-sim")                           \
     X(RANK_GROUPS, "groups", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT, "also print the layout's rank groups (Megatron's)") \
     X(ADVICE, "advice", 0, CHOICE, "few|all|none", "few", TRAIN | INFER | SERVE, OUTPUT,                               \
-      "what to change, by the time it saves; all: with verdicts, reasons and findings (asked for in JSON)")            \
+      "what to change, by the time it saves; all: with verdicts, reasons and findings (in JSON only on request)")      \
     X(TECHNIQUES, "techniques", 0, SWITCH, NULL, NULL, TRAIN | INFER, OUTPUT,                                          \
-      "instead: what each technique does to the time and the memory of this step")                                     \
+      "instead of the step: what each technique does to its time and memory")                                          \
     X(DETAIL, "detail", 0, CHOICE, "summary|layers|kernels", "summary", TRAIN, OUTPUT,                                 \
-      "how much of the step to print")                                                                                 \
+      "how much detail to print")                                                                                      \
     X(COMPARE_DETAIL, "detail", 0, CHOICE, "summary|kernels", "summary", COMPARE, OUTPUT,                              \
       "the ten kernels that differ most, or all of them")                                                              \
     X(VERBOSE, "verbose", 'v', SWITCH, NULL, NULL, MODELS, OUTPUT, "also where each model's figures come from")        \
@@ -109,7 +110,7 @@
       "JSON on stdout and nothing else")                                                                               \
     X(COLOR, "color", 0, CHOICE, "auto|always|never", "auto", EVERY, OUTPUT, "when to colour; auto honours NO_COLOR")  \
     X(NO_CONFIG, "no-config", 0, SWITCH, NULL, NULL, EVERY, OUTPUT,                                                    \
-      "read neither the settings file nor FORETELL_* variables that keep defaults")                                    \
+      "ignore the settings file and the FORETELL_* variables for defaults")                                            \
     X(HELP, "help", 'h', SWITCH, NULL, NULL, EVERY, OUTPUT, "this text")                                               \
     X(VERSION, "version", 0, SWITCH, NULL, NULL, EVERY, OUTPUT, "the version")
 
@@ -127,8 +128,8 @@
     V(ONE_GPU, GPU, "gpu", 'g', GPU, NULL, SERVE | PLANS, REQUEST,                                                     \
       "catalogue name or spec file; several only with --sweep")                                                        \
     V(INFER_DP, DP, "dp", 0, WHOLE, "1", INFER, PARALLEL,                                                              \
-      "data parallel: copies of the model, each with batches and a cache of its own; rates are of all")                \
+      "data parallel: copies of the model, each with its own batches and cache; rates are totals")                     \
     V(SERVE_DP, DP, "dp", 0, WHOLE, "1", SERVE, PARALLEL,                                                              \
-      "attention data parallel: ranks of one engine that attend for sequences of their own")                           \
+      "attention data parallel: ranks of one engine, each attending to its own sequences")                             \
     V(SCALE_ZERO, ZERO, "zero", 0, WHOLE, NULL, SCALE, PARALLEL,                                                       \
       "sharded over data ranks: 1 optimizer states, 2 and gradients, 3 and parameters [3; 1 with --pp]")

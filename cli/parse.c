@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "config.h"
+#include "meant_number.h"
 #include "options.h"
 #include "request/foreign.h"
 #include "terminal.h"
@@ -122,12 +123,13 @@ static const char *flag_of(const char *theirs, char room[64])
 /* What other software calls it; with `slips`, what is nearly that. */
 static const char *elsewhere(const char *typed, bool slips, char room[64])
 {
-    const char *theirs[192];
+    const char *theirs[256];
     char said[64];
     size_t count = 0;
     snprintf(said, sizeof said, "%s", typed);
     for (char *at = said; *at; at++)
         if (*at == '-') *at = '_';
+    if (slips && !strncmp(said, "no_", 3)) return NULL; /* nearly the opposite */
     for (size_t i = 0; i < ft__foreign_count && count < sizeof theirs / sizeof *theirs; i++)
         theirs[count++] = ft__foreign[i].theirs;
     const char *meant = slips ? ft__nearest(said, theirs, count) : said;
@@ -155,14 +157,29 @@ static const char *instead(const cli_command *command, const cli_option *o)
     if (!strcmp(o->name, "gpus") && command->bit & (CLI_SERVE | CLI_INFER))
         return command->bit == CLI_SERVE ? "; here ranks and engines say how many: --tp, --pp, --dp, --replicas"
                                          : "; here ranks say how many: --tp, --ep, --dp";
+    if (!strcmp(o->name, "gpus") && command->bit == CLI_EXCHANGE) return "; here it is --ranks";
     return command->bit == CLI_COMPARE
                ? "; each of its files says its own, as foretell train ... --json > FILE writes them"
            : command->bit == CLI_BATCH ? "; each of its requests says its own"
                                        : "";
 }
 
+/* "--model gpt2", as most programs have it. */
+static bool is_operand(const cli_command *command, const char *typed)
+{
+    char said[64];
+    snprintf(said, sizeof said, "%s", typed);
+    for (char *at = said; *at; at++)
+        if (*at == '-') *at = '_';
+    const bool model = !strcmp(said, "model") || ft__foreign_key(said) == FT_KEY_ID_MODEL;
+    return model && command->operands && !strcmp(command->operands, "MODEL");
+}
+
 static int unknown_option(const cli_command *command, const char *typed)
 {
+    if (is_operand(command, typed))
+        return cli_usage(command, "unknown option --%s; the model stands by itself: foretell %s MODEL", typed,
+                         command->name);
     const char *names[OPT_COUNT];
     size_t count = 0;
     for (int i = 0; i < OPT_COUNT; i++)
@@ -206,13 +223,29 @@ static int check_choice(const cli_command *command, const cli_option *o, const c
     return cli_usage(command, "--%s cannot be \"%s\"; it is one of %s", o->name, value, o->argument);
 }
 
+static int not_a_number(const cli_command *command, cli_option_id id, const char *value)
+{
+    char flag[48];
+    const cli_option *o = &cli_options[id];
+    const cli_meant meant = cli_meant_number(value);
+    const bool money = o->argument && !strcmp(o->argument, "USD");
+    const char *takes = money ? "dollars as a plain number" : "a number";
+    cli_flag(id, flag);
+    if (money && meant.foreign)
+        return cli_usage(command, "%s takes %s, not \"%s\"; prices here are in US dollars: say it in those", flag,
+                         takes, value);
+    if (*meant.number && !meant.foreign)
+        return cli_usage(command, "%s takes %s, not \"%s\"; did you mean %s?", flag, takes, value, meant.number);
+    return cli_usage(command, "%s takes %s, not \"%s\"", flag, takes, value);
+}
+
 static int check_value(const cli_command *command, cli_option_id id, const char *value)
 {
     const cli_option *o = &cli_options[id];
     char flag[48];
     double number;
     if ((o->kind == CLI_WHOLE || o->kind == CLI_REAL) && !ft__number_parse(value, &number))
-        return cli_usage(command, "%s takes a number, not \"%s\"", cli_flag(id, flag), value);
+        return not_a_number(command, id, value);
     if ((o->kind == CLI_FILE || o->kind == CLI_FOLDER) && !*value)
         return cli_usage(command, "%s needs the name of a %s", cli_flag(id, flag),
                          o->kind == CLI_FILE ? "file" : "folder");
@@ -271,8 +304,25 @@ static int take_long(cli_args *args, int argc, char **argv, int *at)
     return take(args, id, off, equals ? equals + 1 : NULL, argc, argv, at);
 }
 
+/* "-tp 8" as vLLM has it, "-ngl 40": long names behind one dash. 0: none of them. */
+static int one_dash(const cli_command *command, const char *typed)
+{
+    char name[64], room[64];
+    bool off;
+    size_t length = strlen(typed);
+    if (length < 2 || length >= sizeof name) return 0;
+    for (size_t i = 0; i <= length; i++) name[i] = typed[i] == '_' ? '-' : typed[i];
+    if (find_long(command, name, &off) >= 0)
+        return cli_usage(command, "unknown option -%s; did you mean --%s?", typed, name);
+    const char *ours = elsewhere(name, false, room);
+    if (!ours || !has_option(command, ours)) return 0;
+    return cli_usage(command, "unknown option -%s; here it is %s", typed, ours);
+}
+
 static int take_letters(cli_args *args, int argc, char **argv, int *at)
 {
+    int long_one = one_dash(args->command, argv[*at] + 1);
+    if (long_one) return long_one;
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
         int id = find_letter(args->command, *letter, letter + 1, *at + 1 < argc ? argv[*at + 1] : NULL);
         if (id < 0) return cli_usage(args->command, "unknown option -%c", *letter);

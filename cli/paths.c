@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/text.h"
 #include "fit/fit.h"
 #include "study/catalogue.h"
 #include "terminal.h"

@@ -9,23 +9,26 @@
 #include "report/json/plan_answer.h"
 #include "report/launch/engines.h"
 #include "report/launch/launch.h"
+#include "report/launch/unsaid.h"
 #include "report/text/fleet_screen.h"
 #include "report/text/plan_screen.h"
 #include "terminal.h"
 
-static void say_idle(const cli_asker *a, const ft_idle_list *idle)
+/* Keys without effect, and what launch files do not say. */
+static void warn(const cli_asker *a, ft_text *lines)
 {
-    ft_text lines = {0};
-    ft__idle_say(idle->at, idle->count, &lines);
-    if (lines.length && !a->json) cli_say_warnings(a->args->operands[0], lines.at);
-    ft__text_free(&lines);
+    if (lines->length && !a->json) cli_say_warnings(a->args->operands[0], lines->at);
+    ft__text_free(lines);
 }
 
 static int print(const cli_asker *a, const ft_plan *p)
 {
     ft_text out = {0};
+    ft_text lines = {0};
     ft_style style = cli_style(a->args);
-    say_idle(a, &p->idle);
+    ft__idle_say(p->idle.at, p->idle.count, &lines);
+    ft__launch_warnings(&lines, p);
+    warn(a, &lines);
     if (a->json) {
         ft__answer_plan(&out, NULL, p);
         ft__text_add(&out, "\n");
@@ -39,8 +42,11 @@ static int print(const cli_asker *a, const ft_plan *p)
 static int print_fleet(const cli_asker *a, const ft_fleet *f)
 {
     ft_text out = {0};
+    ft_text lines = {0};
     ft_style style = cli_style(a->args);
-    say_idle(a, &f->idle);
+    ft__idle_say(f->idle.at, f->idle.count, &lines);
+    ft__engine_warnings(&lines, f);
+    warn(a, &lines);
     if (a->json) {
         ft__answer_fleet(&out, NULL, f);
         ft__text_add(&out, "\n");

@@ -8,7 +8,7 @@
 
 #include "terminal.h"
 
-enum { BAR = 28 };
+enum { BAR = 28, LEAST_BAR = 6 };
 
 double cli_now_s(void)
 {
@@ -28,21 +28,32 @@ void cli_progress_begin(cli_progress *p, const char *title)
     p->drawn_share = -1;
 }
 
-/* Time left is what the share done took, scaled; not said before there is something to go by. */
+/* Time left is what the share done took, scaled; not said before there is something to go by. A line that is wider than
+ * the terminal goes on in the next one, and stays there when it is drawn again: the bar gets shorter, then the stage
+ * goes, then the time. */
 static void draw(cli_progress *p, double done, double now)
 {
     ft_text line = {0};
     ft_style style = {.unicode = p->unicode, .width = 80};
+    char share[16], time[32] = "";
     double spent = now - p->started_s;
-    ft__text_addf(&line, "\r%s ", p->title);
-    ft__add_bar(&line, &style, done, BAR);
-    ft__text_addf(&line, " %3.0f %%", 100 * done);
+    const int room = cli_stderr_width() - 1 - (int)strlen(p->title) - 1;
+    snprintf(share, sizeof share, " %3.0f %%", 100 * done);
     if (done > 0.02 && spent > 2) {
         int left = (int)(spent * (1 - done) / done + 0.5);
-        ft__text_addf(&line, "  %d:%02d left", left / 60, left % 60);
+        snprintf(time, sizeof time, "  %d:%02d left", left / 60, left % 60);
     }
-    ft__text_add(&line, "  ");
-    ft__text_add_plain(&line, p->stage);
+    int bar = room - (int)strlen(share) - (int)strlen(time) - 2 - (int)strlen(p->stage);
+    const bool staged = bar >= LEAST_BAR;
+    if (!staged) bar += 2 + (int)strlen(p->stage);
+    const bool timed = bar >= LEAST_BAR;
+    if (!timed) bar += (int)strlen(time);
+    ft__text_addf(&line, "\r%s ", p->title);
+    if (bar >= LEAST_BAR) ft__add_bar(&line, &style, done, bar < BAR ? bar : BAR);
+    ft__text_add(&line, share);
+    if (timed) ft__text_add(&line, time);
+    if (staged) ft__text_add(&line, "  ");
+    if (staged) ft__text_add_plain(&line, p->stage);
     ft__text_add(&line, "\x1b[K"); /* clears the rest of the line */
     if (!line.failed) fputs(line.at, stderr);
     fflush(stderr);

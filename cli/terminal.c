@@ -43,6 +43,12 @@ bool cli_stderr_is_terminal(void)
     return isatty(STDERR_FILENO) && terminal && strcmp(terminal, "dumb") != 0;
 }
 
+int cli_stderr_width(void)
+{
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+}
+
 static ft_text *captured;
 static bool expects_json; /* --json, and nothing was written yet */
 

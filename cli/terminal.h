@@ -9,6 +9,7 @@
 /* Of stdout, or of stderr for progress. */
 ft_style cli_style(const cli_args *args);
 bool cli_stderr_is_terminal(void);
+int cli_stderr_width(void); /* in columns; 80 where it does not say */
 
 /* Whole or not at all: 0, CLI_READER_LEFT when nobody reads any more (| head), or the exit status after complaining. */
 enum { CLI_READER_LEFT = -1 };

@@ -2,8 +2,8 @@
  *
  * --gpus (or --nodes) says how many GPUs there are in all; the request's reader makes --dp of what the other degrees
  * leave. */
-#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -134,68 +134,110 @@ static void add_title(ft_text *out, const ft_style *style, const ft_step_view *v
     ft__screen_step_title(out, style, &all);
 }
 
+/* What was asked of GPUs so far. */
+typedef struct asked_gpus {
+    ft_text out, heading; /* heading: of a page of several */
+    ft_step_case *cases;
+    size_t count; /* those that answered */
+    double quantile;
+} asked_gpus;
+
+/* Whether a GPU before the last was warned of this line, too. */
+static bool said_before(const asked_gpus *all, const char *line, size_t length)
+{
+    for (size_t i = 0; i + 1 < all->count; i++) {
+        const char *at = all->cases[i].warnings.at;
+        for (; at && *at; at += strcspn(at, "\n"), at += *at == '\n')
+            if (strcspn(at, "\n") == length && !memcmp(at, line, length)) return true;
+    }
+    return false;
+}
+
+/* Once, however many GPUs are warned of it. */
+static void say_warnings(const asked_gpus *all, const char *about, const char *lines)
+{
+    ft_text fresh = {.cap = 1 << 16};
+    for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n') {
+        size_t length = strcspn(lines, "\n");
+        if (said_before(all, lines, length)) continue;
+        ft__text_add_n(&fresh, lines, length);
+        ft__text_add(&fresh, "\n");
+    }
+    cli_say_warnings(about, fresh.length ? fresh.at : "");
+    ft__text_free(&fresh);
+}
+
+static void print_gpu(trainer *t, const ft_style *style, const char *gpu, const ft_step_view *v, asked_gpus *all)
+{
+    const cli_asker *a = &t->ask;
+    const bool several = a->gpu_count > 1;
+    if (several && all->count == 1 && cli_picture_wanted(a->args)) {
+        static const ft_style page = {.unicode = true, .width = 100000};
+        add_title(&all->heading, &page, v);
+    }
+    if (a->json) {
+        json_t *id = several ? cli_ask_id(&all->out, gpu) : NULL;
+        add_answer(t, &all->out, id, v);
+        json_decref(id);
+        return;
+    }
+    say_warnings(all, a->args->operands[0], v->warnings);
+    if (cli_has(a->args, OPT_STEP_CSV)) {
+        if (!ft__csv_step(&all->out, v)) all->out.failed = true;
+    } else if (!several) {
+        add_whole(t, &all->out, style, v);
+    } else if (all->count == 1) {
+        add_title(&all->out, style, v);
+        ft__text_add(&all->out, "\n");
+    }
+}
+
+/* One GPU: its files, its case, its part of what is printed. The exit status. */
+static int ask_gpu(trainer *t, const ft_style *style, size_t i, asked_gpus *all)
+{
+    cli_asker *a = &t->ask;
+    ft_error err = {0};
+    ft_step_view view;
+    if (!cli_asker_set(a, FT_KEY_ID_GPU, json_string(a->gpus[i]))) return cli_ask_unread(a->args);
+    if (forecast(t, &view, &err) != FT_OK) {
+        bool last = i + 1 == a->gpu_count && all->count == 0;
+        if (!last && cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &all->out)) return 0;
+        return fail(t, &err);
+    }
+    int status = cli_many_files(a->args, &view);
+    if (!status && a->gpu_count == 1) status = write_pictures(t, &view, &err);
+    if (status) return status;
+    t->all_fit = t->all_fit && view.step->memory.fits;
+    all->quantile = view.quantile;
+    ft_step_case *c = &all->cases[all->count++];
+    ft__text_add(&c->warnings, view.warnings);
+    c->device = *view.device;
+    c->step = *view.step;
+    print_gpu(t, style, a->gpus[i], &view, all);
+    return 0;
+}
+
 static int run_gpus(trainer *t)
 {
     cli_asker *a = &t->ask;
     ft_style style = cli_style(a->args);
-    ft_error err = {0};
-    ft_text out = {0}, heading = {0}; /* heading: of a page of several */
+    asked_gpus all = {.quantile = 0.9, .cases = calloc(a->gpu_count, sizeof *all.cases)};
+    const bool several = a->gpu_count > 1, screen = !a->json && !cli_has(a->args, OPT_STEP_CSV);
     int status = 0;
-    size_t count = 0; /* those that answered */
-    double quantile = 0.9;
-    ft_step_case *cases = calloc(a->gpu_count, sizeof *cases);
-    if (!cases) return cli_complain(FT_E_MEMORY, "out of memory");
-    for (size_t i = 0; i < a->gpu_count && !status; i++) {
-        ft_step_view view;
-        if (!cli_asker_set(a, FT_KEY_ID_GPU, json_string(a->gpus[i])))
-            status = cli_ask_unread(a->args);
-        else if (forecast(t, &view, &err) != FT_OK) {
-            bool last = i + 1 == a->gpu_count && count == 0;
-            if (!last && cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) continue;
-            status = fail(t, &err);
-        }
-        if (!status) status = cli_many_files(a->args, &view);
-        if (!status && a->gpu_count == 1) status = write_pictures(t, &view, &err);
-        if (status) break;
-        t->all_fit = t->all_fit && view.step->memory.fits;
-        quantile = view.quantile;
-        ft__text_add(&cases[count].warnings, view.warnings);
-        cases[count].device = *view.device;
-        cases[count++].step = *view.step;
-        if (a->gpu_count > 1 && count == 1 && cli_picture_wanted(a->args)) {
-            static const ft_style page = {.unicode = true, .width = 100000};
-            add_title(&heading, &page, &view);
-        }
-        if (a->json) {
-            json_t *id = a->gpu_count > 1 ? cli_ask_id(&out, a->gpus[i]) : NULL;
-            add_answer(t, &out, id, &view);
-            json_decref(id);
-            continue;
-        }
-        cli_say_warnings(a->args->operands[0], view.warnings);
-        if (cli_has(a->args, OPT_STEP_CSV)) {
-            if (!ft__csv_step(&out, &view)) out.failed = true;
-            continue;
-        }
-        if (a->gpu_count == 1) add_whole(t, &out, &style, &view);
-        if (a->gpu_count > 1 && count == 1) {
-            add_title(&out, &style, &view);
-            ft__text_add(&out, "\n");
-        }
-    }
-    if (!status && !a->json && a->gpu_count > 1 && !ft__screen_steps(&out, &style, cases, count, quantile))
-        out.failed = true;
-    bool screen = !a->json && !cli_has(a->args, OPT_STEP_CSV);
+    if (!all.cases) return cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < a->gpu_count && !status; i++) status = ask_gpu(t, &style, i, &all);
+    if (!status && !a->json && several && !ft__screen_steps(&all.out, &style, all.cases, all.count, all.quantile))
+        all.out.failed = true;
     if (!status)
-        status = screen ? cli_show(&out, &style) : cli_print(&out);
+        status = screen ? cli_show(&all.out, &style) : cli_print(&all.out);
     else
-        ft__text_free(&out);
-    if (!status && a->gpu_count > 1 && cli_picture_wanted(a->args))
-        status = heading.failed ? cli_complain(FT_E_MEMORY, "out of memory")
-                                : cli_picture_steps(a->args, heading.at, cases, count, quantile);
-    ft__text_free(&heading);
-    for (size_t i = 0; i < count; i++) ft__text_free(&cases[i].warnings);
-    free(cases);
+        ft__text_free(&all.out);
+    if (!status && several && cli_picture_wanted(a->args))
+        status = all.heading.failed ? cli_complain(FT_E_MEMORY, "out of memory")
+                                    : cli_picture_steps(a->args, all.heading.at, all.cases, all.count, all.quantile);
+    ft__text_free(&all.heading);
+    for (size_t i = 0; i < all.count; i++) ft__text_free(&all.cases[i].warnings);
+    free(all.cases);
     return status;
 }
 

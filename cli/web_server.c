@@ -129,6 +129,41 @@ static enum MHD_Result take_token(struct MHD_Connection *c, const char *token)
     return web_send(c, MHD_HTTP_SEE_OTHER, r);
 }
 
+/* A file of the page. `done`: as of look. */
+static enum MHD_Result look_for_file(web_server *s, struct MHD_Connection *c, const char *url, const char *method,
+                                     request *r, bool *done)
+{
+    const char *token = web_http.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return web_refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "method", MHD_HTTP_HEADER_ALLOW, "GET, HEAD",
+                          "files are read with GET");
+    if (s->set.token && token && !strcmp(url, "/") && web_token_equal(token, s->set.token))
+        return take_token(c, s->set.token);
+    r->file = web_files_find(s->set.page, url);
+    if (!r->file)
+        return web_refuse(c, MHD_HTTP_NOT_FOUND, "not_found", NULL, NULL,
+                          s->set.page->count ? "there is no \"%.100s\" here"
+                                             : "\"%.100s\": the page was not built; `make web` does",
+                          url);
+    *done = false;
+    return MHD_YES;
+}
+
+/* Whether a request's body may be read, by what its head says of it. `done`: as of look. */
+static enum MHD_Result look_at_body(struct MHD_Connection *c, request *r, bool *done)
+{
+    const char *length = web_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (!web_is_json(web_header(c, MHD_HTTP_HEADER_CONTENT_TYPE)))
+        return web_refuse(c, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "media_type", NULL, NULL,
+                          "send Content-Type: application/json, or application/x-ndjson for lines");
+    if (length && strtoull(length, NULL, 10) > r->most)
+        return web_refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "too_large", NULL, NULL, "at most %d MiB are read",
+                          (int)(r->most >> 20));
+    r->body.cap = r->most;
+    *done = false;
+    return MHD_YES;
+}
+
 /* Chooses the route; *done says that the request was answered already, mostly with a refusal. */
 static enum MHD_Result look(web_server *s, struct MHD_Connection *c, const char *url, const char *method, request *r,
                             bool *done)
@@ -145,22 +180,7 @@ static enum MHD_Result look(web_server *s, struct MHD_Connection *c, const char 
     if (!web_host_allowed(host, &s->names))
         return web_refuse(c, MHD_HTTP_FORBIDDEN, "wrong_host", NULL, NULL,
                           "this server is not called \"%.100s\"; use its address, or localhost", host ? host : "");
-    if (strncmp(url, "/api/", 5) != 0) {
-        const char *token = web_http.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
-        if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-            return web_refuse(c, MHD_HTTP_METHOD_NOT_ALLOWED, "method", MHD_HTTP_HEADER_ALLOW, "GET, HEAD",
-                              "files are read with GET");
-        if (s->set.token && token && !strcmp(url, "/") && web_token_equal(token, s->set.token))
-            return take_token(c, s->set.token);
-        r->file = web_files_find(s->set.page, url);
-        if (!r->file)
-            return web_refuse(c, MHD_HTTP_NOT_FOUND, "not_found", NULL, NULL,
-                              s->set.page->count ? "there is no \"%.100s\" here"
-                                                 : "\"%.100s\": the page was not built; `make web` does",
-                              url);
-        *done = false;
-        return MHD_YES;
-    }
+    if (strncmp(url, "/api/", 5) != 0) return look_for_file(s, c, url, method, r, done);
     if (from_elsewhere(c, host))
         return web_refuse(c, MHD_HTTP_FORBIDDEN, "wrong_origin", NULL, NULL, "only this server's own page may ask it");
     if (s->set.token && !web_token_given(web_header(c, MHD_HTTP_HEADER_AUTHORIZATION),
@@ -175,16 +195,7 @@ static enum MHD_Result look(web_server *s, struct MHD_Connection *c, const char 
                               "%s takes %s", url, routes[i].method);
         r->route = routes[i].route;
         r->most = routes[i].most;
-        *done = r->most > 0;
-        if (!r->most) return MHD_YES;
-        if (!web_is_json(web_header(c, MHD_HTTP_HEADER_CONTENT_TYPE)))
-            return web_refuse(c, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE, "media_type", NULL, NULL,
-                              "send Content-Type: application/json, or application/x-ndjson for lines");
-        const char *length = web_header(c, MHD_HTTP_HEADER_CONTENT_LENGTH);
-        if (length && strtoull(length, NULL, 10) > r->most)
-            return web_refuse(c, MHD_HTTP_CONTENT_TOO_LARGE, "too_large", NULL, NULL, "at most %d MiB are read",
-                              (int)(r->most >> 20));
-        r->body.cap = r->most;
+        if (r->most > 0) return look_at_body(c, r, done);
         *done = false;
         return MHD_YES;
     }

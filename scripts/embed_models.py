@@ -21,32 +21,50 @@ def literal(text: str) -> str:
     return f'"{escaped}"'
 
 
-def lean(graph: dict) -> dict:
-    """A graph whose values have short names, which nobody is shown: they are a tenth of its bytes on the page's wire.
-    Parameters, and what is named beside a node's operands, keep theirs."""
-    kept, short = set(graph["inputs"]), {}
+def counted(graph: dict) -> dict:
+    """A graph whose values have no names, which nobody is shown, but say how far back they were made: src/import/graphfile/counted.c
+    has the rules and gives them names again. Layers that are alike are then alike to the letter, which is half of what graphs
+    take on the page's wire. Inputs, parameters, and what is named beside a node's operands, keep their names."""
+    nodes = [node for block in graph["blocks"] for node in block["nodes"]]
+    kept, place = set(graph["inputs"]), {}
+    for node in nodes:
+        beside = [value for key, value in node.items() if key not in ("op", "name", "in", "out", "like")]
+        kept.update(value for value in beside if isinstance(value, str))
+        if node["op"] in ("parameter", "buffer"):
+            kept.update(each(node.get("out", [])))
 
-    def look(at, key=None, parameter=False):
-        if isinstance(at, dict):
-            for inner, value in at.items():
-                look(value, inner, at.get("op") == "parameter")
-        elif isinstance(at, list):
-            for value in at:
-                look(value, key, parameter)
-        elif isinstance(at, str) and (key not in ("in", "out") or parameter):
-            kept.add(at)
+    def back(said):
+        if isinstance(said, list):
+            return [back(name) for name in said]
+        return said if said in kept else len(place) - place[said]
 
-    def renamed(at, key=None):
-        if isinstance(at, dict):
-            return {inner: renamed(value, inner) for inner, value in at.items()}
-        if isinstance(at, list):
-            return [renamed(value, key) for value in at]
-        if isinstance(at, str) and key in ("in", "out") and at not in kept:
-            return short.setdefault(at, f"_{len(short):x}")
-        return at
+    def result(name):
+        if name in kept or name in place:
+            return back(name)
+        return 0
 
-    look(graph)
-    return renamed(graph)
+    for block in graph["blocks"]:
+        if "in" in block:
+            block["in"] = back(block["in"])
+        for node in block["nodes"]:
+            if "like" in node:
+                node["like"] = back(node["like"])
+            read = back(node["in"]) if "in" in node else 0
+            if node.pop("in", None) is None or read != 1:
+                node["in"] = read
+            made = node.get("out", [])
+            said = [result(name) for name in each(made)]
+            for name in (new for new, how in zip(each(made), said) if how == 0):
+                place[name] = len(place)
+            node["out"] = said if isinstance(made, list) else said[0]
+            if node["out"] == 0:
+                del node["out"]
+        block["out"] = back(block["out"])
+    return graph
+
+
+def each(said) -> list:
+    return said if isinstance(said, list) else [said]
 
 
 def entry_of(path: pathlib.Path) -> dict:
@@ -55,7 +73,7 @@ def entry_of(path: pathlib.Path) -> dict:
         if entry["name"] != path.stem:
             raise ValueError(f'its name is "{entry["name"]}", the file\'s is "{path.stem}"')
         if "graph" in entry:
-            entry["config"] = {"model_type": "graph", **lean(json.loads((path.parent.parent / "graphs" / entry["graph"]).read_text()))}
+            entry["config"] = {"model_type": "graph", **counted(json.loads((path.parent.parent / "graphs" / entry["graph"]).read_text()))}
         if not entry["config"]["model_type"] or not entry["source"]:
             raise ValueError("a model_type and a source are needed")
     except (ValueError, KeyError, TypeError) as error:
@@ -63,7 +81,18 @@ def entry_of(path: pathlib.Path) -> dict:
     return entry
 
 
-def fields(entry: dict) -> str:
+def text_of(entry: dict) -> str:
+    said = {key: value for key, value in entry["config"].items() if "graph" not in entry or key != "model_type"}
+    return literal(json.dumps(said, separators=(",", ":")))
+
+
+def graphs(entries: list) -> list:
+    """Graphs of one library and class side by side, as they lie in the library's data: packers look back 32 KB."""
+    alike = sorted((entry["source"], index) for index, entry in enumerate(entries) if "graph" in entry)
+    return [f"static const char graph_{index}[] = {text_of(entries[index])};\n" for _, index in alike]
+
+
+def fields(index: int, entry: dict) -> str:
     config = entry["config"]
     published = entry.get("published") or {"parameters": 0, "digits": 0}
     return ", ".join([
@@ -73,8 +102,7 @@ def fields(entry: dict) -> str:
         f'{published["parameters"]:.1f}',
         f'{published["digits"]:.1f}',
         literal(entry["source"]),
-        literal(json.dumps({key: value for key, value in config.items() if "graph" not in entry or key != "model_type"},
-                           separators=(",", ":"))),
+        f"graph_{index}" if "graph" in entry else text_of(entry),
     ])
 
 
@@ -138,9 +166,10 @@ def main() -> None:
         "/* Made from data/models/ by scripts/embed_models.py. */\n",
         '#pragma GCC diagnostic ignored "-Woverlength-strings"\n',
         '#include "import/embedded.h"\n\n',
+        *graphs(entries),
         f"const size_t ft__embedded_model_count = {len(entries)};\n",
         "const ft_model_entry ft__embedded_models[] = {\n",
-        *(f"    {{{fields(entry)}}},\n" for entry in entries),
+        *(f"    {{{fields(index, entry)}}},\n" for index, entry in enumerate(entries)),
         "    {0, 0, 0, 0, 0, 0, 0},\n};\n\n",
         f"const size_t ft__embedded_model_name_count = {len(names)};\n",
         "const struct ft__embedded_model_name ft__embedded_model_names[] = {\n",

@@ -84,6 +84,9 @@ class EveryKey(TypedDict, total=False):
     quantile: float
     weights_dtype: Any
     weight_kernel: Literal["any", "marlin", "cutlass", "awq", "gptq", "bitsandbytes", "torchao", "gguf"]
+    gpu_layers: int
+    cpu_experts: int
+    host_memory_gbps: float
     kv_dtype: Any
     cache: Literal["paged", "static", "dynamic"]
     attention: Literal["flash", "eager", "sdpa", "flash1", "flash2", "flash3", "cudnn", "xformers", "triton"]

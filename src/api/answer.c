@@ -1,6 +1,7 @@
 /* answer.c: a request comes in, an answer goes out. */
 #include "api/answer.h"
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "report/json/answer.h"
 #include "report/json/answer_collective.h"
@@ -85,8 +86,8 @@ ft_status ft__answer_document(const ft_context *ft, ft_scratch *scratch, const j
                                                          : answer_model(ft, scratch, document, id, out, err);
 }
 
-void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
-                ft_text *out)
+static void answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
+                   ft_text *out)
 {
     ft_error err = {0};
     json_t *document = NULL;
@@ -111,4 +112,13 @@ void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, 
     }
     if (status != FT_OK) ft__answer_error(out, id, &err, line);
     json_decref(document);
+}
+
+void ft__answer(const ft_context *ft, ft_scratch *scratch, const char *request, size_t length, int64_t line,
+                ft_text *out)
+{
+    ft_decimal points;
+    ft__decimal_begin(&points);
+    answer(ft, scratch, request, length, line, out);
+    ft__decimal_end(&points);
 }

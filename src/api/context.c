@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "api/grow.h"
+#include "base/decimal.h"
 
 const char *ft_version(void) { return FT_VERSION; }
 
@@ -17,7 +18,11 @@ ft_status ft_open_sized(ft_context **out, const ft_options *options, size_t opti
     if (!out) return ft__fail(err, FT_E_USAGE, "ft_open needs a place for the context");
     *out = NULL;
     if (options) FT_TRY(ft__take_struct(&own, sizeof own, options, options_size, "options", err));
-    return ft__context_open(out, &own, err);
+    ft_decimal points;
+    ft__decimal_begin(&points);
+    ft_status status = ft__context_open(out, &own, err);
+    ft__decimal_end(&points);
+    return status;
 }
 
 void ft_close(ft_context *ft) { ft__context_close(ft); }

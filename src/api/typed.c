@@ -1,6 +1,5 @@
 /* typed.c: the typed door. A program's structs are not trusted: every member that selects something is checked before
  * it does, as the JSON door checks its keys. */
-#include <math.h>
 #include <string.h>
 
 #include "api/grow.h"

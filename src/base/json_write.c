@@ -94,7 +94,8 @@ void ft__json_add_number(ft_text *t, double value, int digits)
     ft__text_add_number(t, value, digits);
 }
 
-void ft__json_add_exact(ft_text *t, double value)
+/* A real as short as brings the same one back: 0.1, 1.0. */
+static void add_exact(ft_text *t, double value)
 {
     begin_value(t);
     size_t start = t->length;
@@ -114,7 +115,7 @@ void ft__json_add_whole(ft_text *t, int64_t value)
     ft__text_addf(t, "%" PRId64, value);
 }
 
-void ft__json_add_flag(ft_text *t, bool value) { add_word(t, value ? "true" : "false"); }
+static void add_flag(ft_text *t, bool value) { add_word(t, value ? "true" : "false"); }
 
 /* -- members ----------------------------------------------------------------------------------- */
 
@@ -151,7 +152,7 @@ void ft__json_member_whole(ft_text *t, const char *key, int64_t value)
 void ft__json_member_flag(ft_text *t, const char *key, bool value)
 {
     ft__json_key(t, key);
-    ft__json_add_flag(t, value);
+    add_flag(t, value);
 }
 
 void ft__json_member_tree(ft_text *t, const char *key, const json_t *value)
@@ -209,7 +210,7 @@ static void add_tree(ft_text *t, const json_t *value, bool sorted)
         break;
     case JSON_STRING: ft__json_add_text(t, json_string_value(value)); break;
     case JSON_INTEGER: ft__json_add_whole(t, json_integer_value(value)); break;
-    case JSON_REAL: ft__json_add_exact(t, json_real_value(value)); break;
+    case JSON_REAL: add_exact(t, json_real_value(value)); break;
     case JSON_TRUE: add_word(t, "true"); break;
     case JSON_FALSE: add_word(t, "false"); break;
     case JSON_NULL: add_word(t, "null"); break;

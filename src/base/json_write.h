@@ -18,9 +18,7 @@ void ft__json_line(ft_text *t); /* what follows, a value or a member, stands on 
 
 void ft__json_add_text(ft_text *t, const char *s);
 void ft__json_add_number(ft_text *t, double value, int digits);
-void ft__json_add_exact(ft_text *t, double value); /* a real as short as brings the same one back: 0.1, 1.0 */
 void ft__json_add_whole(ft_text *t, int64_t value);
-void ft__json_add_flag(ft_text *t, bool value);
 void ft__json_add_tree(ft_text *t, const json_t *value);   /* members in the order in which they were set */
 void ft__json_add_sorted(ft_text *t, const json_t *value); /* members in the order of their names */
 

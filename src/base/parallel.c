@@ -12,6 +12,8 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
+
 enum { MOST_THREADS = 256 };
 
 typedef struct work {
@@ -31,6 +33,16 @@ static void *worker(void *argument)
     }
 }
 
+/* A thread of its own has the process's locale again. */
+static void *helper(void *argument)
+{
+    ft_decimal points;
+    ft__decimal_begin(&points);
+    worker(argument);
+    ft__decimal_end(&points);
+    return NULL;
+}
+
 void ft__parallel(int threads, size_t count, void (*body)(void *context, size_t i), void *context)
 {
     if (threads <= 0) threads = ft__core_count();
@@ -41,7 +53,7 @@ void ft__parallel(int threads, size_t count, void (*body)(void *context, size_t 
     atomic_init(&w.next, 0);
     pthread_t helpers[MOST_THREADS];
     int started = 0;
-    while (started < threads - 1 && pthread_create(&helpers[started], NULL, worker, &w) == 0) started++;
+    while (started < threads - 1 && pthread_create(&helpers[started], NULL, helper, &w) == 0) started++;
     worker(&w);
     for (int i = 0; i < started; i++) pthread_join(helpers[i], NULL);
 }

@@ -12,11 +12,9 @@
 #include "comm/cluster_file.h"
 #include "comm/inside.h"
 #include "comm/nccl.h"
-#include "comm/network_constants.h"
 #include "comm/pcie_box.h"
 #include "comm/platform.h"
 #include "device/traits.h"
-#include "graph/operator.h"
 
 typedef struct asked {
     int64_t gpus_per_node, nodes; /* 0: not said */
@@ -63,7 +61,7 @@ static void network_tier(const ft_fabric_entry *f, double gbps, ft_tier *t)
     snprintf(t->name, sizeof t->name, "%s", f->name);
 }
 
-static void from_server(const ft_server_entry *s, const ft_device *device, ft_cluster *c, asked *a, ft_tier *t)
+static void from_server(const ft_server_entry *s, ft_cluster *c, asked *a, ft_tier *t)
 {
     const ft_fabric_entry *f = ft__fabric_find(s->fabric);
     if (!a->gpus_per_node) a->gpus_per_node = s->gpus_per_node;
@@ -73,7 +71,6 @@ static void from_server(const ft_server_entry *s, const ft_device *device, ft_cl
     c->rails = s->rails;
     c->leaf_nodes = s->leaf_nodes;
     snprintf(c->name, sizeof c->name, "%s", s->name);
-    (void)device;
 }
 
 /* A GPU whose usual server nobody entered: a port of its time for each GPU that has links, for two that have none. */
@@ -146,7 +143,7 @@ static ft_status read_topology(asked *a, ft_cluster *c, ft_tier *t, ft_error *er
         return ft__fail_at(err, FT_E_NAME, "cluster.topology", 0, 0, "unknown topology \"%.60s\"; did you mean \"%s\"?",
                            a->topology, near);
     return ft__fail_at(err, FT_E_NAME, "cluster.topology", 0, 0,
-                       "unknown topology \"%.60s\"; it is rails, fat_tree or dragonfly, with \"2:1\" where it is "
+                       "unknown topology \"%.60s\"; expected rails, fat_tree or dragonfly, with \"2:1\" where it is "
                        "oversubscribed",
                        a->topology);
 }
@@ -278,7 +275,7 @@ static ft_status from_words(asked *a, const ft_device *device, int64_t ranks, ft
                          : device->link_gpus > 1 && !ft__bridged(device) ? device->link_gpus
                                                                          : 8;
     if (server)
-        from_server(server, device, out, a, &network);
+        from_server(server, out, a, &network);
     else if (!a->gpus_per_node)
         a->gpus_per_node = usual_gpus;
     if (!server && usual) out->rails = usual->rails && !words.named;

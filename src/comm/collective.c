@@ -67,36 +67,50 @@ static ft_status cover_unsaid(const ft_predictor *p, const ft_device *device, co
     return FT_OK;
 }
 
-static ft_status inside_node(const ft_predictor *p, const ft_device *device, const ft_tier *tier, ft_collective op,
-                             double bytes, const ft_group *group, double quantile, ft_comm *out, ft_error *err)
+/* What is asked: which exchange, among whom, on what. */
+typedef struct asked {
+    const ft_predictor *predictor;
+    const ft_device *device;
+    const ft_cluster *cluster;
+    ft_collective op;
+    double bytes;
+    const ft_group *group;
+    double quantile;
+} asked;
+
+static ft_status inside_node(const asked *a, const ft_tier *tier, ft_comm *out, ft_error *err)
 {
+    const ft_device *device = a->device;
+    const ft_group *group = a->group;
+    const ft_collective op = a->op;
     ft_op exchange;
     ft_forecast f;
     double skew = op == FT_COLLECTIVE_ALL_TO_ALL && group->skew > 1 ? group->skew : 1;
-    ft__tier_op(tier, op, bytes * skew, group->size, &exchange);
+    ft__tier_op(tier, op, a->bytes * skew, group->size, &exchange);
     exchange.engine = group->engine;
     if (group->narrow > 0) exchange.dtype = FT_INT8;
     FT_TRY(ft__op_check(&exchange, device, err));
-    FT_TRY(ft__kernel_forecast(p, device, &exchange, quantile, &f, err));
+    FT_TRY(ft__kernel_forecast(a->predictor, device, &exchange, a->quantile, &f, err));
     ft_protocol protocol = ft__collective_protocol(device, &exchange);
     out->ms = f.ms;
     out->low_ms = f.low_ms;
     out->high_ms = f.high_ms;
     out->source = f.source;
-    if (f.source == FT_SOURCE_ROOFLINE && p->mode == FT_PREDICT_LEARNED) { /* a predictor without exchanges */
+    if (f.source == FT_SOURCE_ROOFLINE &&
+        a->predictor->mode == FT_PREDICT_LEARNED) { /* a predictor without exchanges */
         out->ms = ft__collective_start_ms(device, &exchange);
         out->source = FT_SOURCE_PHYSICS;
-        interval(FT_K_NETWORK_INTERVAL_UNFITTED, quantile, out);
+        interval(FT_K_NETWORK_INTERVAL_UNFITTED, a->quantile, out);
     }
     if (exchange.engine < FT_ENGINE_TRTLLM && out->source != FT_SOURCE_PHYSICS)
-        FT_TRY(cover_unsaid(p, device, &exchange, group->narrow < 0, quantile, out, err));
+        FT_TRY(cover_unsaid(a->predictor, device, &exchange, group->narrow < 0, a->quantile, out, err));
     exchange.u.collective.bytes = 1;
     out->latency_ms = fmin(out->ms, ft__collective_start_ms(device, &exchange));
-    out->wire_bytes = ft__collective_wire((int)op, (double)group->size) * bytes * skew;
+    out->wire_bytes = ft__collective_wire((int)op, (double)group->size) * a->bytes * skew;
     out->protocol = protocol == FT_NVLS ? "Simple" : ft__protocol_notes[protocol];
     bool pairs = op == FT_COLLECTIVE_ALL_TO_ALL || op == FT_COLLECTIVE_SEND_RECV;
     out->algorithm = protocol == FT_NVLS ? "nvls" : pairs ? "pairwise" : "ring";
-    out->gpu_share = sms_taken(device, bytes, protocol == FT_NVLS ? 16 : 24);
+    out->gpu_share = sms_taken(device, a->bytes, protocol == FT_NVLS ? 16 : 24);
     ft__pcie_box(device, tier, group, out);
     return FT_OK;
 }
@@ -152,20 +166,21 @@ static void character(const ft_device *device, const ft_cluster *c, int outer, f
     x->simple_only = fabric == FT_EFA && device->server_nic_gbit < FT_K_NETWORK_ORDERED_EFA_GBIT;
 }
 
-static void between_nodes(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,
-                          const ft_group *group, double quantile, ft_comm *out)
+static void between_nodes(const asked *a, int outer, ft_comm *out)
 {
+    const ft_cluster *c = a->cluster;
+    const ft_group *group = a->group;
     ft_crossing x = {.n = (double)group->size, .local = 1};
     double rings = INFINITY, trees = INFINITY; /* rates that oversubscribed cables leave */
     x.network_gbps = x.inside_gbps = INFINITY;
     x.skew = group->skew > 1 ? group->skew : 1;
-    character(device, c, outer, &x);
+    character(a->device, c, outer, &x);
     for (int t = 0; t <= outer; t++) {
         const ft_tier *tier = &c->tier[t];
         double rate = tier->gbps * tier->efficiency;
         if (leaves_node(tier)) {
-            double left = rate / ft__spine_slowdown(c, t, op, false, group, x.local);
-            trees = fmin(trees, rate / ft__spine_slowdown(c, t, op, true, group, x.local));
+            double left = rate / ft__spine_slowdown(c, t, a->op, false, group, x.local);
+            trees = fmin(trees, rate / ft__spine_slowdown(c, t, a->op, true, group, x.local));
             if (left < rings) rings = left, out->tier = t;
             x.network_gbps = fmin(x.network_gbps, rate);
             x.network_reduces = tier->reduces;
@@ -182,26 +197,28 @@ static void between_nodes(const ft_device *device, const ft_cluster *c, int oute
     if (!isfinite(x.inside_gbps)) x.inside_gbps = x.network_gbps;
     x.thin = x.network_gbps / rings;
     x.thin_trees = x.network_gbps / trees;
-    ft__network_time(&x, op, bytes, out);
-    interval(FT_K_NETWORK_INTERVAL, quantile, out);
+    ft__network_time(&x, a->op, a->bytes, out);
+    interval(FT_K_NETWORK_INTERVAL, a->quantile, out);
     out->source = FT_SOURCE_PHYSICS;
-    out->gpu_share = sms_taken(device, bytes, 16);
+    out->gpu_share = sms_taken(a->device, a->bytes, 16);
 }
 
 /* What crosses nodes also goes around each of them: it takes no less than its ranks in one node take for their part.
  * The closed forms know the links' rate, not what a box of slots leaves of it. */
-static ft_status not_below_node(const ft_predictor *p, const ft_device *device, const ft_cluster *c, int outer,
-                                ft_collective op, double bytes, const ft_group *group, double quantile, ft_comm *out,
-                                ft_error *err)
+static ft_status not_below_node(const asked *a, int outer, ft_comm *out, ft_error *err)
 {
-    for (int t = outer - 1; t >= 0 && op != FT_COLLECTIVE_SEND_RECV; t--) {
-        ft_group local = *group;
+    for (int t = outer - 1; t >= 0 && a->op != FT_COLLECTIVE_SEND_RECV; t--) {
+        const ft_tier *tier = &a->cluster->tier[t];
+        ft_group local = *a->group;
         ft_comm inside = {0};
-        if (leaves_node(&c->tier[t])) continue;
-        local.size = members(group, c->tier[t].gpus);
+        if (leaves_node(tier)) continue;
+        local.size = members(a->group, tier->gpus);
         if (local.size < 2) return FT_OK;
-        double share = op == FT_COLLECTIVE_ALL_TO_ALL ? (double)local.size / (double)group->size : 1;
-        FT_TRY(inside_node(p, device, &c->tier[t], op, fmax(bytes * share, 1), &local, quantile, &inside, err));
+        asked part = *a;
+        part.group = &local;
+        part.bytes *= a->op == FT_COLLECTIVE_ALL_TO_ALL ? (double)local.size / (double)a->group->size : 1;
+        part.bytes = fmax(part.bytes, 1);
+        FT_TRY(inside_node(&part, tier, &inside, err));
         if (inside.ms <= out->ms) return FT_OK;
         if (inside.ms > FT_K_NETWORK_BOUND_MARGIN * out->ms) out->tier = t;
         out->ms = inside.ms;
@@ -213,14 +230,15 @@ static ft_status not_below_node(const ft_predictor *p, const ft_device *device, 
 }
 
 /* The same exchange among all its kind in a simulated network, which has the oversubscribed cables in it. */
-static ft_status simulated(const ft_device *device, const ft_cluster *c, int outer, ft_collective op, double bytes,
-                           const ft_group *group, double quantile, ft_comm *out, ft_error *err)
+static ft_status simulated(const asked *a, int outer, ft_comm *out, ft_error *err)
 {
-    ft_cluster whole = *c;
+    ft_cluster whole = *a->cluster;
     ft_comm comm = *out;
+    asked alone = *a;
+    alone.cluster = &whole;
     for (int t = 0; t < whole.tiers; t++) whole.tier[t].oversubscription = 1;
-    between_nodes(device, &whole, outer, op, bytes, group, quantile, &comm);
-    return ft__simulated_ask(c->simulated, op, bytes, group, &comm, out, err);
+    between_nodes(&alone, outer, &comm);
+    return ft__simulated_ask(a->cluster->simulated, a->op, a->bytes, a->group, &comm, out, err);
 }
 
 ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device, const ft_cluster *cluster,
@@ -240,12 +258,14 @@ ft_status ft__collective_forecast(const ft_predictor *p, const ft_device *device
     while (tier < cluster->tiers - 1 &&
            (cluster->tier[tier].gpus < span || lies_askew(cluster, &cluster->tier[tier], group)))
         tier++;
+    asked a = {p, device, cluster, op, bytes, group, quantile};
     out->tier = tier;
     out->slots = through_slots(cluster, tier, op, group);
     if (leaves_node(&cluster->tier[tier])) {
-        between_nodes(device, cluster, tier, op, bytes, group, quantile, out);
-        if (cluster->simulated) FT_TRY(simulated(device, cluster, tier, op, bytes, group, quantile, out, err));
-        return not_below_node(p, device, cluster, tier, op, bytes, group, quantile, out, err);
+        between_nodes(&a, tier, out);
+        if (cluster->simulated) FT_TRY(simulated(&a, tier, out, err));
+        return not_below_node(&a, tier, out, err);
     }
-    return inside_node(p, device, &cluster->tier[tier], op, fmax(bytes, 1), group, quantile, out, err);
+    a.bytes = fmax(bytes, 1);
+    return inside_node(&a, &cluster->tier[tier], out, err);
 }

@@ -205,7 +205,8 @@ ft_status ft__simulated_flows(const ft_simulated *s, const ft_exchanged *e, ft_f
 
 /* -- running ----------------------------------------------------------------------------------- */
 
-ft_status ft__simulated_scenario(ft_simulated *s, ft_text *out, ft_error *err)
+/* What a simulator reads (see ft_simulator). */
+static ft_status write_scenario(ft_simulated *s, ft_text *out, ft_error *err)
 {
     ft_text xml = {0};
     ft__platform_xml(&s->platform, &xml);
@@ -237,7 +238,7 @@ ft_status ft__simulated_run(ft_simulated *s, const ft_simulator *simulator, ft_e
     double *seconds = ft__arena_array(s->arena, s->count, sizeof *seconds);
     if (!seconds) return ft__no_memory(err);
     ft_text scenario = {0};
-    ft_status status = ft__simulated_scenario(s, &scenario, err);
+    ft_status status = write_scenario(s, &scenario, err);
     if (status == FT_OK) status = simulator->run(simulator->user, scenario.at, scenario.length, seconds, s->count, err);
     ft__text_free(&scenario);
     if (status != FT_OK) return status;

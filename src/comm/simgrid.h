@@ -9,7 +9,9 @@
 #include "comm/collective.h"
 #include "comm/platform.h"
 
-/* Runs a scenario (see ft__simulated_scenario) and gives back one number of seconds per exchange. */
+/* Runs a scenario and gives back one number of seconds per exchange, from the first byte to the last. A scenario is
+ * "xml BYTES\n" and the platform, then for each exchange "flows COUNT\n" and lines of "FROM TO BYTES\n" with hosts by
+ * number. */
 typedef struct ft_simulator {
     ft_status (*run)(void *user, const char *scenario, size_t length, double *seconds, size_t count, ft_error *err);
     void *user;
@@ -51,10 +53,6 @@ ft_status ft__simulated_ask(ft_simulated *s, ft_collective op, double bytes, con
                             const ft_comm *whole, ft_comm *out, ft_error *err);
 /* Simulates what was collected. */
 ft_status ft__simulated_run(ft_simulated *s, const ft_simulator *simulator, ft_error *err);
-
-/* What the simulator reads: "xml BYTES\n" and the platform, then for each exchange "flows COUNT\n" and lines of
- * "FROM TO BYTES\n" with hosts by number. It writes one line per exchange: seconds from the first byte to the last. */
-ft_status ft__simulated_scenario(ft_simulated *s, ft_text *out, ft_error *err);
 
 /* One flow between two hosts. */
 typedef struct ft_flow {

@@ -31,15 +31,3 @@ double ft__machine_balance(const ft_device *d, ft_dtype dtype)
     if ((unsigned)dtype >= FT_DTYPE_COUNT || !(d->memory_gbps > 0)) return 0;
     return d->peak_tflops[dtype] * 1e3 / d->memory_gbps;
 }
-
-double ft__vector_balance(const ft_device *d)
-{
-    return d->memory_gbps > 0 ? d->vector_tflops[FT_FP32] * 1e3 / d->memory_gbps : 0;
-}
-
-double ft__vector_rate(const ft_device *d) { return 2.0 * d->sms * d->lanes_per_sm * d->boost_mhz * 1e-6; }
-
-double ft__matrix_rate(const ft_device *d, double factor)
-{
-    return 2.0 * d->sms * d->matrix_fma_per_clk_sm * factor * d->matrix_mhz * 1e-6;
-}

@@ -172,6 +172,17 @@ static size_t by_words(const words *wanted, char *all, size_t room, int *candida
     return *candidates == 1 ? found : ft__embedded_device_count;
 }
 
+/* "8xH100" as "H100"; NULL: nothing is counted. */
+static const char *behind_count(const char *name)
+{
+    size_t digits = strspn(name, "0123456789");
+    const char *rest = name + digits + strspn(name + digits, " ");
+    if (!digits || !(*rest == 'x' || *rest == 'X' || *rest == '*')) return NULL;
+    rest++;
+    rest += strspn(rest, " ");
+    return *rest ? rest : NULL;
+}
+
 static ft_status unknown(const char *name, ft_error *err)
 {
     const char *names[256];
@@ -180,6 +191,14 @@ static ft_status unknown(const char *name, ft_error *err)
     const char *nearest = ft__nearest(name, names, count);
     char shown[80];
     ft__spec_cut(shown, sizeof shown, name);
+    const char *which = behind_count(name);
+    if (which) {
+        char kind[80];
+        ft__spec_cut(kind, sizeof kind, which);
+        return ft__fail(err, FT_E_NAME,
+                        "unknown GPU \"%s\"; how many is said apart (\"gpus\", or ranks) from which, \"%s\"", shown,
+                        kind);
+    }
     if (nearest) return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; did you mean \"%s\"?", shown, nearest);
     return ft__fail(err, FT_E_NAME,
                     "unknown GPU \"%s\"; the catalogue has %zu, from %s to %s, and a spec file works too", shown,

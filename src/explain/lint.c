@@ -75,24 +75,18 @@ static ft_status saving(const linter *l, const ft_timed *k, int64_t from, int64_
     return FT_OK;
 }
 
-static void note(linter *l, ft_lint_kind kind, const ft_timed *k, char dimension, int64_t from, int64_t to, double ms,
-                 double saves, double waste)
+/* Adds what was found about a kernel's module: `what` has its kind, sizes and times, the rest is filled in here. */
+static ft_lint *note(linter *l, const ft_timed *k, ft_lint what)
 {
     const ft_node *n = &l->g->nodes[k->node];
-    ft_lint *x = &l->found[l->count++];
-    *x = (ft_lint){.kind = kind,
-                   .block = l->g->blocks[home_of(l->g, k->block)].name,
-                   .name = n->name,
-                   .phase = n->phase,
-                   .op = n->op,
-                   .fixed = n->op,
-                   .dimension = dimension,
-                   .from = from,
-                   .to = to,
-                   .ms = ms,
-                   .saves_ms = saves,
-                   .waste = waste};
-    resize(&x->fixed, from, to);
+    what.block = l->g->blocks[home_of(l->g, k->block)].name;
+    what.name = n->name;
+    what.phase = n->phase;
+    what.op = what.fixed = n->op;
+    resize(&what.fixed, what.from, what.to);
+    ft_lint *found = &l->found[l->count++];
+    *found = what;
+    return found;
 }
 
 static int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -113,7 +107,13 @@ static ft_status fix_alignment(linter *l, ft_lint_kind kind, const ft_timed *k, 
     FT_TRY(saving(l, k, size, far, &much, &ms));
     bool enough = little >= FT_K_ADVICE_ENOUGH * much;
     if (dimension == 'm' && !(fmax(little, much) > 0)) return FT_OK; /* a batch of one is no fault of the layer's */
-    note(l, kind, k, dimension, size, enough ? near : far, ms, fmax(enough ? little : much, 0), 0);
+    note(l, k,
+         (ft_lint){.kind = kind,
+                   .dimension = dimension,
+                   .from = size,
+                   .to = enough ? near : far,
+                   .ms = ms,
+                   .saves_ms = fmax(enough ? little : much, 0)});
     return FT_OK;
 }
 
@@ -129,7 +129,15 @@ static ft_status fix_quantum(linter *l, ft_lint_kind kind, const ft_timed *k, ch
     FT_TRY(probe_ms(l, &fixed, &after));
     if (!(before > 0) || !(after > 0)) return FT_OK;
     double saves = all * (1 - after / before * (double)size / (double)to);
-    if (saves > FT_K_ADVICE_WORTH_A_LOOK * l->step->step_ms) note(l, kind, k, dimension, size, to, all, saves, waste);
+    if (saves > FT_K_ADVICE_WORTH_A_LOOK * l->step->step_ms)
+        note(l, k,
+             (ft_lint){.kind = kind,
+                       .dimension = dimension,
+                       .from = size,
+                       .to = to,
+                       .ms = all,
+                       .saves_ms = saves,
+                       .waste = waste});
     return FT_OK;
 }
 
@@ -158,6 +166,9 @@ static ft_status look_at_product(linter *l, const ft_timed *k)
     return fix_quantum(l, FT_LINT_WAVE, k, 'm', op->u.gemm.m, (int64_t)floor(m * ceil(f->waves) / f->waves), empty);
 }
 
+/* Channels of a group: with fewer, matrix units have nothing to multiply. */
+enum { FEWEST_CHANNELS = 8 };
+
 static ft_status look_at_convolution(linter *l, const ft_timed *k)
 {
     const ft_op *op = &l->g->nodes[k->node].op;
@@ -175,13 +186,14 @@ static ft_status look_at_convolution(linter *l, const ft_timed *k)
                     l->found[i].saves_ms += ms * (1 - after / before);
                     return FT_OK;
                 }
-            note(l, FT_LINT_LAYOUT, k, 0, 0, 0, ms, ms * (1 - after / before), 0);
-            l->found[l->count - 1].fixed = fixed;
+            double saves = ms * (1 - after / before);
+            note(l, k, (ft_lint){.kind = FT_LINT_LAYOUT, .ms = ms, .saves_ms = saves})->fixed = fixed;
             return FT_OK;
         }
     }
-    if (!deep && op->u.conv.c / op->u.conv.groups < 8) {
-        note(l, FT_LINT_GROUPS, k, 'c', op->u.conv.c / op->u.conv.groups, 8, ms, 0, 0);
+    const int64_t group = op->u.conv.c / op->u.conv.groups;
+    if (!deep && group < FEWEST_CHANNELS) {
+        note(l, k, (ft_lint){.kind = FT_LINT_GROUPS, .dimension = 'c', .from = group, .to = FEWEST_CHANNELS, .ms = ms});
         return FT_OK;
     }
     if (element > 2 || !deep) return FT_OK;

@@ -2,7 +2,6 @@
 #include "explain/loader.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "explain/bounds_constants.h"
 

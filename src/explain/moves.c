@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/stack.h"
+#include "model/packing.h"
 
 typedef enum numbers { KEPT, OTHER, ASKED } numbers;
 
@@ -204,12 +204,15 @@ static bool apply(const ft_move *m, ft_change *c, ft_arena *arena)
     return false;
 }
 
-/* Another execution or more copies may be software that shards in any case, as a request would say it. */
+/* Another execution or more copies may be software that shards in any case, as a request would say it. Software that
+ * packs short examples is given the sequences as asked: less work is no saving. */
 bool ft__move_apply(const ft_move *m, ft_change *c, ft_arena *arena)
 {
     ft_parallel *p = &c->parallel;
     int before = p->zero;
+    const bool whole = ft__documents(&c->work) < 1;
     if (!apply(m, c, arena)) return false;
+    if (whole && ft__documents(&c->work) > 0) c->work.packed = c->work.seq;
     int asked = c->zero_raised && m->kind != FT_MOVE_ZERO && m->kind != FT_MOVE_COPIES ? 0 : p->zero;
     p->zero = ft__zero_of(&c->work, asked, p->dp * p->cp);
     c->zero_raised = p->zero != asked;

@@ -49,12 +49,13 @@ static ft_cell_gpu tabled(const ft_cell_gpu *g)
     return t;
 }
 
-ft_cell_gpu ft__cell_told(const ft_cell_gpu *g) { return g->forest > g->tables ? tabled(g) : *g; }
+/* Its rows that errors and spreads are told of: those that only teach judge nobody. */
+static ft_cell_gpu told_of(const ft_cell_gpu *g) { return g->forest > g->tables ? tabled(g) : *g; }
 
 ft_cell_gpu ft__cell_lent(const ft_cell *cell, const ft_cell_gpu *g)
 {
     bool profiled = g->forest > g->tables && cell->rows->at[g->index[g->forest - 1]].source == FT_ROWS_PROFILED;
-    return profiled ? *g : ft__cell_told(g);
+    return profiled ? *g : told_of(g);
 }
 
 ft_status ft__cell_constants(const ft_cell *cell, const bool *use, const double *center, size_t rows_each,
@@ -201,7 +202,7 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     g->expert.tree_count = ft__boost_used(g->trees, o.trees);
     if (apart) FT_TRY(ft__in_model(cell, g, m, g->forest, base, fold, FOLDS, residual, err));
     FT_TRY(ft__sigma_fit(m, residual, &g->expert, &g->sigma, scale, err));
-    size_t told = ft__cell_told(g).count;
+    size_t told = told_of(g).count;
     for (size_t i = 0; i < told; i++) z[i] = residual[i] / scale[i];
     if (!ft__spreads(z, told, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
         return ft__no_memory(err);

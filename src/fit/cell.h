@@ -48,8 +48,6 @@ void ft__cell_free(ft_cell *cell);
 /* Those of one shard of several, the first of which is 1; no shards: all stay (shard.c). */
 ft_status ft__cells_keep(ft_cell *cells, size_t *count, int64_t shard, int64_t shards, ft_error *err);
 
-/* Its rows that errors and spreads are told of: those that only teach judge nobody. */
-ft_cell_gpu ft__cell_told(const ft_cell_gpu *gpu);
 /* Its rows that other GPUs learn from, and are tried on: layers that were profiled in networks are among them, points
  * of a calibration and rows that are read twice are not. */
 ft_cell_gpu ft__cell_lent(const ft_cell *cell, const ft_cell_gpu *gpu);

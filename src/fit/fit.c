@@ -5,7 +5,6 @@
  * bytes. */
 #include "fit/fit.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +12,6 @@
 #include "base/parallel.h"
 #include "fit/baseline.h"
 #include "fit/cell.h"
-#include "fit/learning_constants.h"
 #include "fit/tidy.h"
 
 void ft__accuracy_free(ft_accuracy_table *t)
@@ -83,15 +81,50 @@ static ft_cell_gpu *gpu_in(ft_cell *cell, int gpu)
     return &more[cell->gpu_count++];
 }
 
-static ft_status deal(fitting *f, ft_error *err)
+/* A cell of a family's variant behind the others; NULL: out of memory. */
+static ft_cell *add_cell(fitting *f, size_t *room, const ft_family *family, int variant)
 {
-    size_t capacity = 0;
+    if (f->cell_count == *room) {
+        *room = *room ? 2 * *room : 32;
+        ft_cell *more = realloc(f->cells, *room * sizeof *more);
+        if (!more) return NULL;
+        f->cells = more;
+    }
+    ft_cell *cell = &f->cells[f->cell_count++];
+    memset(cell, 0, sizeof *cell);
+    cell->family = family;
+    cell->variant = variant;
+    cell->rows = &f->rows;
+    return cell;
+}
+
+/* False: out of memory. */
+static bool add_row(ft_cell_gpu *g, const ft_row *row, uint32_t at)
+{
+    if ((g->count & (g->count - 1)) == 0) { /* grows at powers of two */
+        uint32_t *more = realloc(g->index, (g->count ? 2 * g->count : 1) * sizeof *more);
+        if (!more) return false;
+        g->index = more;
+    }
+    g->index[g->count++] = at;
+    g->bare = g->bare || (row->op.kind == FT_OP_GEMM && row->op.u.gemm.quantized == 1);
+    g->eager = g->eager || row->op.timing == FT_TIMING_OP;
+    g->timed = g->timed || row->op.timing == FT_TIMING_DEVICE;
+    g->calibrated = g->calibrated || row->source == FT_ROWS_POINTS;
+    g->drawn = g->drawn || row->source == FT_ROWS_DRAWN;
+    return true;
+}
+
+/* Every row that is fitted into its cell, and its GPU there. */
+static ft_status deal_rows(fitting *f, ft_error *err)
+{
+    size_t room = 0;
     uint32_t numbers[FT_MAX_FAMILIES] = {0};
     int *cell_at = malloc((size_t)ft__family_count * FT_MAX_VARIANTS * sizeof *cell_at);
     if (!cell_at) return ft__no_memory(err);
     for (int i = 0; i < ft__family_count * FT_MAX_VARIANTS; i++) cell_at[i] = -1;
-    ft_status s = FT_OK;
-    for (uint32_t i = 0; i < f->rows.count && s == FT_OK; i++) {
+    bool dealt = true;
+    for (uint32_t i = 0; i < f->rows.count && dealt; i++) {
         ft_row *row = &f->rows.at[i];
         int variant;
         const ft_family *family = ft__family_of(&row->op, &variant);
@@ -100,51 +133,26 @@ static ft_status deal(fitting *f, ft_error *err)
         row->number = numbers[which]++;
         if (row->held_out || !cell_wanted(f->options, family, variant)) continue;
         int *at = &cell_at[which * FT_MAX_VARIANTS + variant];
-        if (*at < 0) {
-            if (f->cell_count == capacity) {
-                capacity = capacity ? 2 * capacity : 32;
-                ft_cell *more = realloc(f->cells, capacity * sizeof *more);
-                if (!more) {
-                    s = ft__no_memory(err);
-                    break;
-                }
-                f->cells = more;
-            }
-            *at = (int)f->cell_count;
-            memset(&f->cells[f->cell_count], 0, sizeof *f->cells);
-            f->cells[f->cell_count].family = family;
-            f->cells[f->cell_count].variant = variant;
-            f->cells[f->cell_count++].rows = &f->rows;
-        }
-        ft_cell_gpu *g = gpu_in(&f->cells[*at], row->gpu);
-        if (!g) {
-            s = ft__no_memory(err);
-            break;
-        }
-        if ((g->count & (g->count - 1)) == 0) { /* grows at powers of two */
-            uint32_t *more = realloc(g->index, (g->count ? 2 * g->count : 1) * sizeof *more);
-            if (!more) {
-                s = ft__no_memory(err);
-                break;
-            }
-            g->index = more;
-        }
-        g->index[g->count++] = i;
-        g->bare = g->bare || (row->op.kind == FT_OP_GEMM && row->op.u.gemm.quantized == 1);
-        g->eager = g->eager || row->op.timing == FT_TIMING_OP;
-        g->timed = g->timed || row->op.timing == FT_TIMING_DEVICE;
-        g->calibrated = g->calibrated || row->source == FT_ROWS_POINTS;
-        g->drawn = g->drawn || row->source == FT_ROWS_DRAWN;
+        ft_cell *cell = *at < 0 ? add_cell(f, &room, family, variant) : &f->cells[*at];
+        if (cell) *at = (int)(cell - f->cells);
+        ft_cell_gpu *g = cell ? gpu_in(cell, row->gpu) : NULL;
+        dealt = g && add_row(g, row, i);
     }
     free(cell_at);
-    if (s == FT_OK) s = ft__cells_keep(f->cells, &f->cell_count, f->options->shard, f->options->shards, err);
-    for (size_t c = 0; c < f->cell_count && s == FT_OK; c++) {
-        s = ft__cell_weigh(&f->cells[c], &f->rows, err);
+    return dealt ? FT_OK : ft__no_memory(err);
+}
+
+static ft_status deal(fitting *f, ft_error *err)
+{
+    FT_TRY(deal_rows(f, err));
+    FT_TRY(ft__cells_keep(f->cells, &f->cell_count, f->options->shard, f->options->shards, err));
+    for (size_t c = 0; c < f->cell_count; c++) {
+        FT_TRY(ft__cell_weigh(&f->cells[c], &f->rows, err));
         f->job_count += (size_t)f->cells[c].gpu_count;
     }
-    if (s == FT_OK && !f->cell_count)
-        s = ft__fail(err, FT_E_FILE, "no rows to fit: every measured row is held out or of another family");
-    return s;
+    return f->cell_count
+               ? FT_OK
+               : ft__fail(err, FT_E_FILE, "no rows to fit: every measured row is held out or of another family");
 }
 
 static void world_step(void *context, size_t i)

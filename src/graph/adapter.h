@@ -44,7 +44,4 @@ typedef struct ft_adapters {
     bool copies_base;       /* what the layer makes is copied before the adapter's is added */
     bool embeddings;        /* embeddings and head are trained too */
 } ft_adapters;
-
-/* What the product at a site is to adapters. */
-unsigned ft__target_of(ft_at at);
 #endif

@@ -155,6 +155,8 @@ ft_ref ft__across(ft_build *b, ft_at at, ft_ref x);
 void ft__walks_steps(ft_build *b, int64_t steps, int64_t columns); /* the last kernel sums up columns step by step */
 void ft__walks_across(ft_build *b, double elements);               /* the last kernel does so, over so many elements */
 ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols);
+/* Joined along an axis further out: so many elements of the result lie in one run of all parts. */
+ft_ref ft__cat_runs(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols, double run);
 ft_ref ft__assemble(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols); /* x[0..] */
 ft_ref ft__append(ft_build *b, ft_at at, ft_ref past, ft_ref x, int64_t rows, int64_t cols);        /* more rows */
 ft_ref ft__gather(ft_build *b, ft_at at, ft_ref x, int64_t rows); /* rows of x by an index */

@@ -4,14 +4,37 @@
  * unpacked: bitsandbytes' kernel unpacks before every product that reads the weight, going forward and going back, and
  * the unpacked copy dies with the product; GPTQ's layers unpack by plain operators that autograd sees, so that going
  * back finds the copy of the forward pass, which lives until then. */
-#include <string.h>
 
 #include "graph/adapter.h"
+
+#include <string.h>
+
 #include "graph/adapter_constants.h"
 #include "graph/emit.h"
 #include "graph/pointwise.h"
 
-unsigned ft__target_of(ft_at at)
+/* Layers of a graph that was read, by the end of their name, as diffusers has it (models/attention_processor.py). */
+static unsigned by_name(const char *name)
+{
+    static const struct {
+        const char *end;
+        unsigned target;
+    } known[] = {
+        {"to_q", FT_TARGET_Q},       {"to_k", FT_TARGET_K},       {"to_v", FT_TARGET_V},
+        {"to_out.0", FT_TARGET_O},   {"add_q_proj", FT_TARGET_Q}, {"add_k_proj", FT_TARGET_K},
+        {"add_v_proj", FT_TARGET_V}, {"to_add_out", FT_TARGET_O}, {"net.0.proj", FT_TARGET_GATE | FT_TARGET_UP},
+        {"net.2", FT_TARGET_DOWN},   {"proj_mlp", FT_TARGET_UP}};
+    const size_t length = name ? strlen(name) : 0;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const size_t end = strlen(known[i].end);
+        const bool fits = length == end || (length > end && name[length - end - 1] == '.');
+        if (fits && !strcmp(name + length - end, known[i].end)) return known[i].target;
+    }
+    return FT_TARGET_OTHER;
+}
+
+/* What the product at a site is to adapters. */
+static unsigned target_of(ft_at at)
 {
     switch (at ? at->site : FT_SITE_NONE) {
     case FT_SITE_ATTN_Q:
@@ -47,7 +70,7 @@ unsigned ft__target_of(ft_at at)
     case FT_SITE_ATTN_KV_B_PROJ: return FT_TARGET_KV_B;
     case FT_SITE_MIXER_IN_PROJ: return FT_TARGET_MIXER_IN;
     case FT_SITE_MIXER_OUT_PROJ: return FT_TARGET_MIXER_OUT;
-    default: return FT_TARGET_OTHER;
+    default: return by_name(at ? at->name : NULL);
     }
 }
 
@@ -227,7 +250,7 @@ static ft_ref with_adapter(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t ou
 ft_ref ft__adapted(ft_build *b, ft_at at, ft_ref x, ft_ref y, int64_t out, ft_cut cut)
 {
     if (b->status != FT_OK || b->lora_rank < 1 || b->block < 0) return y;
-    if (!(ft__target_of(at) & b->adapters.targets)) return y;
+    if (!(target_of(at) & b->adapters.targets)) return y;
     bool layer = b->g->blocks[b->block].kind == FT_BLOCK_LAYERS; /* which may be the only one of its kind */
     return b->repeat > 1 || layer ? with_adapter(b, at, x, y, out, cut) : y;
 }

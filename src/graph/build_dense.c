@@ -1,5 +1,4 @@
 /* build_dense.c: matrix products, attention. */
-#include <math.h>
 #include <string.h>
 
 #include "graph/emit.h"

@@ -172,7 +172,10 @@ ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t row
 
 ft_ref ft__resize(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, const ft_resize *how)
 {
-    ft_ref out = ft__resample(b, at, op, x, rows, cols, how->window);
-    if (out != FT_NONE) walks(&b->g->nodes[b->g->node_count - 1], ft__resize_walk(how));
+    ft_ref out = ft__resample(b, at, op, x, rows, cols, ft__resize_window(how));
+    if (out == FT_NONE) return out;
+    ft_resize with = *how;
+    with.bytes = ft__tensor_of(b, x)->element_bytes;
+    walks(&b->g->nodes[b->g->node_count - 1], ft__resize_walk(&with));
     return out;
 }

@@ -212,17 +212,22 @@ enum {
 
 ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols)
 {
+    return ft__cat_runs(b, at, count, x, rows, cols, (double)cols);
+}
+
+ft_ref ft__cat_runs(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, int64_t cols, double run)
+{
     if (b->status != FT_OK) return FT_NONE;
     ft_node n = ft__node_of(FT_DO_CAT, at);
     for (int i = 0; i < count; i++) ft__node_in(&n, x[i]);
     ft_tensor t = *ft__tensor_of(b, x[0]);
     ft_ref out = ft__node_out(b, &n, rows, cols, t.dtype, t.element_bytes);
     /* Parts narrower than 16 bytes (pairs put back together) are copied one by one, across the result's rows. */
-    bool strided = count > 1 && (double)cols * t.element_bytes < (double)(VECTOR_BYTES * count);
+    bool strided = count > 1 && run * t.element_bytes < (double)(VECTOR_BYTES * count);
     for (int i = 0; i < n.in_count; i++) strided |= ft__tensor_of(b, n.in[i])->strided;
     n.op = ft__row_kernel("cat_halves", FT_PASS_FWD, rows, cols, t.dtype);
     /* Long runs (channels of NCHW) are copied 16 bytes at a time, as fast as memory. */
-    bool long_runs = !strided && count > 1 && (double)cols * t.element_bytes >= (double)(RUN_BYTES * count);
+    bool long_runs = !strided && count > 1 && run * t.element_bytes >= (double)(RUN_BYTES * count);
     if (long_runs && out != FT_NONE) {
         n.op = ft__pointwise_kernel(b->g, "cat", n.in, 1, &b->g->tensors[out]);
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
@@ -232,7 +237,7 @@ ft_ref ft__cat(ft_build *b, ft_at at, int count, const ft_ref *x, int64_t rows, 
         n.op.u.elementwise.bytes = 2 * ft__tensor_bytes(&b->g->tensors[out]);
         n.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
         /* Parts of unlike widths leave lanes idle; rows of an odd length begin at odd addresses. */
-        if (fmod((double)cols * t.element_bytes, 4) > 0)
+        if (fmod(run * t.element_bytes, 4) > 0)
             n.manner |= FT_MANNER_JOIN_ODD;
         else if (count == 2 && t.cols != ft__tensor_of(b, x[1])->cols)
             n.manner |= FT_MANNER_JOIN_UNLIKE;

@@ -1,6 +1,8 @@
 /* format.c: which kind of module a product belongs to, by its site. */
 #include "graph/format.h"
 
+#include <string.h>
+
 #include "graph/operator.h"
 
 ft_weight_class ft__weight_class(ft_at at, bool shared)
@@ -32,4 +34,19 @@ ft_weight_class ft__weight_class(ft_at at, bool shared)
 double ft__format_bytes(const ft_weight_format *format)
 {
     return ft__stored_bytes(&(ft_op){.weights = format->stored, .dtype = format->math});
+}
+
+bool ft__gguf_stores(ft_storage stored) { return stored >= FT_STORED_Q4_K_M && stored < FT_STORAGE_COUNT; }
+
+ft_storage ft__gguf_named(const char *word)
+{
+    for (int s = FT_STORED_Q4_K_M; s < FT_STORAGE_COUNT; s++)
+        if (!strcmp(ft__storage_name((ft_storage)s), word)) return (ft_storage)s;
+    return FT_STORED_AS_COMPUTED;
+}
+
+double ft__gguf_bits(ft_storage stored)
+{
+    const char *name = ft__storage_name(stored);
+    return name[strcspn(name, "23456789")] - '0';
 }

@@ -33,4 +33,9 @@ typedef struct ft_formats {
 ft_weight_class ft__weight_class(ft_at at, bool shared);
 /* Bytes of an element in this format. */
 double ft__format_bytes(const ft_weight_format *format);
+/* Formats of llama.cpp's files; by name (FT_STORED_AS_COMPUTED: none is called so). */
+bool ft__gguf_stores(ft_storage stored);
+ft_storage ft__gguf_named(const char *word);
+/* The bits that such a format is called after: 5 of q5_k_m. */
+double ft__gguf_bits(ft_storage stored);
 #endif

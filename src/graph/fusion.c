@@ -8,6 +8,7 @@
  * A model whose layers were compiled one by one has no such seams, and runs everything around its layers as written. */
 #include "graph/fusion.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -162,7 +163,8 @@ static void sew(ft_fusion *f, const seam *s)
     first->name = kept->name;
     first->op.u.elementwise.bytes += last->op.u.elementwise.bytes - s->handed;
     if (f->inference && (first->verb == FT_DO_ROW || last->verb == FT_DO_ROW))
-        first->op.u.elementwise.bytes += FT_RUNNING_SUM * s->handed;
+        first->op.u.elementwise.bytes +=
+            FT_RUNNING_SUM_BYTES(s->handed, s->ends.summand > 0 ? fmin(s->ends.summand, s->handed) : s->handed);
     first->op.u.elementwise.ops_per_element += last->op.u.elementwise.ops_per_element;
     first->members += last->members;
     if (last->verb == FT_DO_ROW) first->verb = FT_DO_ROW;

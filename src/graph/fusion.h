@@ -19,9 +19,11 @@ typedef enum ft_part {
 enum { FT_USERS = 4, FT_HELD = 8, FT_FUSION_OPERANDS = FT_NODE_INPUTS + FT_NODE_OUTPUTS };
 /* Without a backward pass nobody asks for the residual stream itself. Inductor writes a sum that several kernels read
  * only when it has more than four operands (realize_reads_threshold); until then each of them adds the operands up
- * again. Of four norms in a row the first reads 2 tensors and writes 1, then 3 and 1, 4 and 1, 5 and 2: 19 passes
- * instead of 16, 0.75 of a pass more for each. */
-#define FT_RUNNING_SUM 0.75
+ * again. Of four norms in a row the first reads the stream and one summand, the second two, the third three, and the
+ * fourth, with four, writes the stream: 5 streams and 10 summands, where always writing it moves 8 and 4. Where both
+ * have one format that is 19 passes with the norms' results instead of 16; under autocast, whose summands are half as
+ * wide as the stream, it is nothing. */
+#define FT_RUNNING_SUM_BYTES(stream, summand) ((6 * (summand)-3 * (stream)) / 4)
 
 enum {                               /* of a storage */
        FT_FAR = 1,                   /* somebody in another block reads it, or it outlives the block */
@@ -50,6 +52,7 @@ typedef struct ft_fused {
     double *in_bytes;
     int32_t in_count, out_count;
     double bytes, work; /* moved; instructions per element */
+    double summand;     /* bytes of what its last sum adds to a running one; 0: it has none */
     double space;
     int64_t rows;
     bool outside_only; /* reads nothing that this block made */
@@ -116,8 +119,7 @@ static inline int32_t ft__group_find(const ft_fusion *f, int32_t at)
 }
 
 void ft__fusion_emit(ft_fusion *f, const ft_node *n);
-void ft__fusion_hold(ft_fusion *f, ft_ref x);    /* nothing runs, but x is still there */
-void ft__fusion_hold_on(ft_fusion *f, ft_ref x); /* to the end of the block */
+void ft__fusion_hold(ft_fusion *f, ft_ref x); /* nothing runs, but x is still there */
 /* The kernel of a group, and the small ones beside it; returns the number of its node or -1 when nobody needs it. */
 int32_t ft__fusion_kernel(ft_fusion *f, int32_t block, int32_t group, ft_fused *out);
 /* What a group's kernel moves more, and the kernels before it, where a compiler cannot do all of it in one. */

@@ -137,65 +137,96 @@ static bool reads_part(const ft_fusion *f, ft_ref x)
     return ft__tensor_numel(&f->g->tensors[x]) < ft__tensor_numel(&f->g->tensors[f->root[x]]);
 }
 
-static int32_t place(ft_fusion *f, const candidate *c)
+/* The groups that a node reads from and may join. */
+typedef struct producers {
+    int32_t with[FT_NODE_INPUTS], count;
+    int32_t best;   /* of them the one that runs last; -1: none */
+    int32_t latest; /* where the last one runs that has to be over before the node; -1: none */
+} producers;
+
+static void wait_for(producers *p, int32_t place)
 {
-    int32_t with[FT_NODE_INPUTS], count = 0, latest = -1, best = -1;
+    if (place > p->latest) p->latest = place;
+}
+
+static producers producers_of(const ft_fusion *f, const candidate *c)
+{
+    producers p = {.best = -1, .latest = -1};
     for (int k = 0; k < c->n->in_count; k++) {
-        int32_t w = f->from[c->at][k], p = group_at(f, w);
-        if (w < 0) continue;
-        if (p < 0) {
-            if (w > latest) latest = w;
+        int32_t node = f->from[c->at][k], group = group_at(f, node);
+        if (node < 0) continue;
+        if (group < 0) {
+            wait_for(&p, node);
             continue;
         }
         bool known = false;
-        for (int i = 0; i < count; i++) known |= with[i] == p;
+        for (int i = 0; i < p.count; i++) known |= p.with[i] == group;
         if (known) continue;
-        if (!may_join(f, c, p, reads_part(f, c->n->in[k]))) {
-            if (f->groups[p].place > latest) latest = f->groups[p].place;
+        if (!may_join(f, c, group, reads_part(f, c->n->in[k]))) {
+            wait_for(&p, f->groups[group].place);
             continue;
         }
-        with[count++] = p;
-        if (best < 0 || f->groups[p].place > f->groups[best].place) best = p;
+        p.with[p.count++] = group;
+        if (p.best < 0 || f->groups[group].place > f->groups[p.best].place) p.best = group;
     }
-    if (c->part == FT_DOWN) { /* into the kernel that makes its input when nobody else wants that, else alone */
-        bool inside = best >= 0 && latest < f->groups[best].place && f->uses[f->root[c->n->in[0]]] == 1;
-        int32_t at = inside ? best : open_group(f, c);
-        if (inside)
-            join(f, at, c);
-        else
-            f->groups[at].closed = true;
-        return at;
+    return p;
+}
+
+/* A sum down the columns goes into the kernel that makes its input when nobody else wants that, else alone. */
+static int32_t place_column_sum(ft_fusion *f, const candidate *c, const producers *p)
+{
+    if (p->best >= 0 && p->latest < f->groups[p->best].place && f->uses[f->root[c->n->in[0]]] == 1) {
+        join(f, p->best, c);
+        return p->best;
     }
-    /* At the best one's place when all else is ready there. Otherwise it waits here, if nobody has read from it. */
-    if (best >= 0 && latest >= f->groups[best].place) {
-        best = -1;
-        for (int i = 0; i < count && best < 0; i++)
-            if (first_use(f, with[i]) == NEVER) best = with[i];
-        if (best >= 0) f->groups[best].place = c->at;
-    }
-    if (best >= 0) {
-        for (int i = 0; i < count; i++) {
-            const ft_group *p = &f->groups[with[i]], *b = &f->groups[best];
-            if (with[i] == best || p->place > b->place) continue;
-            if (first_use(f, with[i]) >= b->place && may_merge(p, b)) merge(f, with[i], best);
-        }
-        join(f, best, c);
-        return best;
-    }
-    for (int i = 0; i < count; i++)
-        if (f->groups[with[i]].place > latest) latest = f->groups[with[i]].place;
-    /* Beside a kernel that reads the same. */
+    int32_t at = open_group(f, c);
+    f->groups[at].closed = true;
+    return at;
+}
+
+/* At the best one's place when all else is ready there. Otherwise it waits here, if nobody has read from it. */
+static void settle_best(ft_fusion *f, const candidate *c, producers *p)
+{
+    if (p->best < 0 || p->latest < f->groups[p->best].place) return;
+    p->best = -1;
+    for (int i = 0; i < p->count && p->best < 0; i++)
+        if (first_use(f, p->with[i]) == NEVER) p->best = p->with[i];
+    if (p->best >= 0) f->groups[p->best].place = c->at;
+}
+
+/* Beside a kernel that reads the same; -1: there is none. */
+static int32_t place_beside(ft_fusion *f, const candidate *c, int32_t latest)
+{
     for (int k = 0; k < c->n->in_count; k++) {
         ft_ref r = f->root[c->n->in[k]];
         if (f->reader[r] < 0 || ft__tensor_numel(&f->g->tensors[r]) < c->space) continue;
-        int32_t p = ft__group_find(f, f->reader[r]);
-        const ft_group *q = &f->groups[p];
+        int32_t at = ft__group_find(f, f->reader[r]);
+        const ft_group *q = &f->groups[at];
         if (q->closed || q->count != c->n->count || q->space != c->space || q->place <= latest) continue;
         if (c->part == FT_ALONG && q->rows && q->rows != c->rows) continue;
-        join(f, p, c);
-        return p;
+        join(f, at, c);
+        return at;
     }
-    return open_group(f, c);
+    return -1;
+}
+
+static int32_t place(ft_fusion *f, const candidate *c)
+{
+    producers p = producers_of(f, c);
+    if (c->part == FT_DOWN) return place_column_sum(f, c, &p);
+    settle_best(f, c, &p);
+    if (p.best >= 0) {
+        for (int i = 0; i < p.count; i++) {
+            const ft_group *other = &f->groups[p.with[i]], *best = &f->groups[p.best];
+            if (p.with[i] == p.best || other->place > best->place) continue;
+            if (first_use(f, p.with[i]) >= best->place && may_merge(other, best)) merge(f, p.with[i], p.best);
+        }
+        join(f, p.best, c);
+        return p.best;
+    }
+    for (int i = 0; i < p.count; i++) wait_for(&p, f->groups[p.with[i]].place);
+    int32_t at = place_beside(f, c, p.latest);
+    return at >= 0 ? at : open_group(f, c);
 }
 
 static void note_reads(ft_fusion *f, const ft_node *n, int32_t at, int32_t mine)

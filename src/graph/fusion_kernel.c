@@ -1,5 +1,6 @@
 /* fusion_kernel.c: what a group of nodes is as one kernel: every distinct tensor from outside is read once, what others
  * need is written, and each element passes through the instructions of all members. */
+#include <math.h>
 #include <string.h>
 
 #include "graph/batchnorm.h"
@@ -74,7 +75,8 @@ void ft__fusion_hold(ft_fusion *f, ft_ref x)
     ft__fusion_emit(f, &n);
 }
 
-void ft__fusion_hold_on(ft_fusion *f, ft_ref x)
+/* To the end of the block. */
+static void hold_on(ft_fusion *f, ft_ref x)
 {
     if (f->held_count < FT_HELD) f->held[f->held_count++] = x;
 }
@@ -236,6 +238,13 @@ typedef struct sums {
     int count;
 } sums;
 
+static double narrowest_operand(const ft_graph *g, const ft_node *n, double most)
+{
+    for (int i = 0; i < n->in_count; i++)
+        if (n->in[i] >= 0) most = fmin(most, ft__tensor_bytes(&g->tensors[n->in[i]]));
+    return most;
+}
+
 static void write_results(making *m, const ft_node *n, ft_part part, bool closed, sums *s)
 {
     ft_fusion *f = m->f;
@@ -255,7 +264,9 @@ static void write_results(making *m, const ft_node *n, ft_part part, bool closed
         k->out[k->out_count++] = x;
         k->bytes += ft__tensor_bytes(&f->g->tensors[x]);
         /* A running sum of which nobody wants the value itself: see docs. */
-        if (f->inference && !(f->flags[r] & FT_WHOLE_COPY) && named(n, "add")) m->running = ft__tensor_bytes(t);
+        if (!f->inference || !named(n, "add")) continue;
+        k->summand = narrowest_operand(f->g, n, ft__tensor_bytes(t));
+        if (!(f->flags[r] & FT_WHOLE_COPY)) m->running = ft__tensor_bytes(t);
     }
 }
 
@@ -295,7 +306,7 @@ static ft_ref logits_gradient(making *m)
     int32_t widest = 0;
     for (int32_t i = 1; i < k->in_count; i++)
         if (k->in_bytes[i] > k->in_bytes[widest]) widest = i;
-    if (k->in_count) ft__fusion_hold_on(f, k->in[widest]);
+    if (k->in_count) hold_on(f, k->in[widest]);
     if (!k->out_count || f->g->tensors[k->out[0]].cols % 8) return FT_NONE; /* padded: its own compiled piece */
     ft_ref zeros = like(f, k->out[0], m->block);
     if (zeros == FT_NONE) return zeros;
@@ -325,9 +336,9 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
     for (int32_t i = p->head; i >= 0; i = f->next[i])
         if (g->nodes[first + i].verb == FT_DO_BATCHNORM) emit_moments(f, &g->nodes[first + i]);
     if (p->rows && m.running > 0 && g->blocks[b].repeat > 1) {
-        out->bytes += FT_RUNNING_SUM * m.running;
+        out->bytes += FT_RUNNING_SUM_BYTES(m.running, out->summand);
         for (int32_t i = 0; i < out->in_count; i++)
-            if (out->in_bytes[i] >= m.running) ft__fusion_hold_on(f, out->in[i]);
+            if (out->in_bytes[i] >= m.running) hold_on(f, out->in[i]);
     }
     ft_ref zeros = m.loss_back ? logits_gradient(&m) : FT_NONE;
     ft_at name = ft__fusion_site(f, m.names ? m.name : "fused_copy");

@@ -90,11 +90,17 @@ static void resample(ft_tape *t, const ft_node *n, ft_ref g)
     ft_ref out = ft__result_like(t, &back, n->in[0]);
     if (out == FT_NONE) return;
     back.op = ft__pointwise_kernel(t->b.g, n->op.name, &g, 1, T(out));
-    back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
+    back.op.u.elementwise.ops_per_element =
+        fmax(1, n->op.u.elementwise.ops_per_element * ft__tensor_numel(T(g)) / ft__tensor_numel(T(out)));
     back.op.u.elementwise.pattern = n->op.u.elementwise.pattern;
     if (n->op.u.elementwise.pattern == FT_PATTERN_STRIDED) back.op.u.elementwise.bytes = 2 * ft__tensor_bytes(T(out));
-    ft_walking walk = ft__resize_gradient(n->walk, n->op.u.elementwise.ops_per_element, ft__tensor_numel(T(out)),
-                                          ft__tensor_numel(T(g)), T(g)->cols % 2);
+    const ft_resized from = {.forward = {n->walk, (double)n->trips, (double)n->blocks},
+                             .window = n->op.u.elementwise.ops_per_element,
+                             .in = ft__tensor_numel(T(out)),
+                             .out = ft__tensor_numel(T(g)),
+                             .bytes = (double)T(g)->element_bytes,
+                             .odd = T(g)->cols % 2};
+    ft_walking walk = ft__resize_gradient(&from);
     back.walk = walk.walk;
     back.trips = (float)walk.trips;
     back.blocks = (float)walk.blocks;
@@ -123,7 +129,7 @@ void ft__backward_pool(ft_tape *t, const ft_node *n, ft_ref g)
     back.op.u.elementwise.ops_per_element = n->op.u.elementwise.ops_per_element;
     bool last = n->walk == FT_WALK_POOL_LAST; /* there a thread is a result, not a pixel */
     back.walk = last ? FT_WALK_POOL_LAST_BACKWARD : FT_WALK_POOL_BACKWARD;
-    back.trips = last ? n->trips : 1;
+    back.trips = last ? n->trips : n->trips * (float)(ft__tensor_numel(T(g)) / ft__tensor_numel(&shape));
     back.blocks = last ? n->blocks : (float)(ft__tensor_numel(&shape) / 256);
     ft__emit(&t->b, &back);
     ft__tape_give(t, n->in[0], out);

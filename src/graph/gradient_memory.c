@@ -1,5 +1,4 @@
 /* gradient_memory.c: gradients of views, slices, concatenations and lookups. */
-#include <math.h>
 #include <string.h>
 
 #include "graph/embedding_constants.h"

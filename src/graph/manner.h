@@ -59,6 +59,9 @@ typedef enum ft_walk {
     FT_WALK_AVERAGE,            /* means over windows */
     FT_WALK_AVERAGE_LAST,       /* channels last */
     FT_WALK_AVERAGE_BACKWARD,
+    FT_WALK_ADAPTIVE,      /* means over windows that the sizes leave: a block per picture and channel, a row a trip */
+    FT_WALK_ADAPTIVE_LAST, /* channels last, by the pixel */
+    FT_WALK_ADAPTIVE_LAST_BACKWARD,
     FT_WALK_NEAREST, /* interpolations: a copy of the nearest pixel */
     FT_WALK_NEAREST_LAST,
     FT_WALK_NEAREST_BACKWARD,
@@ -66,11 +69,17 @@ typedef enum ft_walk {
     FT_WALK_LINEAR, /* of two neighbours an axis, a thread per pixel walks over channels and pictures */
     FT_WALK_LINEAR_LAST,
     FT_WALK_LINEAR_BACKWARD,
+    FT_WALK_LINEAR_WIDE_BACKWARD, /* of 32 bits */
     FT_WALK_LINEAR_LAST_BACKWARD,
     FT_WALK_VOLUME, /* in three dimensions */
     FT_WALK_VOLUME_BACKWARD,
     FT_WALK_CUBIC,
+    FT_WALK_CUBIC_SAME, /* of the size that it has: a copy, a thread per pixel walks over channels and pictures */
     FT_WALK_CUBIC_BACKWARD,
+    FT_WALK_CUBIC_WIDE_BACKWARD,
+    FT_WALK_SMOOTH, /* with antialias: a thread per element, by the pixel that it is made of */
+    FT_WALK_SMOOTH_LAST,
+    FT_WALK_SMOOTH_BACKWARD,
     FT_WALK_SAMPLE, /* pictures read at places that were computed: a thread per place walks over channels */
     FT_WALK_SAMPLE_LAST,
     FT_WALK_SAMPLE_CUBIC,

@@ -28,24 +28,24 @@ const int ft__row_op_count = FT_ROW_OPS;
 _Static_assert(sizeof ft__row_ops / sizeof *ft__row_ops == FT_ROW_OPS, "operator.h counts the row operators");
 
 const ft_pointwise_op ft__pointwise_ops[] = {
-    {"add", 2, 1, 0, 0, 0},           {"sub", 2, 1, 0, 0, 0},
-    {"mul", 2, 1, 0, 0, 0},           {"div", 2, 4, 0, 0, 0},
-    {"pow", 1, 12, 2, 0, 0},          {"addu", 1, 1, 0, 0, 0}, /* with a scalar */
-    {"mulu", 1, 1, 0, 0, 0},          {"divu", 1, 1, 0, 0, 0},
-    {"powu", 1, 12, 2, 0, 0},         {"scalar_mul", 1, 1, 0, 0, 0},
-    {"neg", 1, 1, 0, 0, 0},           {"copy", 1, 0, 0, 0, 0},
-    {"relu", 1, 1, 0, 0, 0},          {"gelu", 1, 10, 1, 0, 0},
-    {"silu", 1, 5, 2, 0, 0},          {"tanh", 1, 6, 1, 0, 0},
-    {"exp", 1, 2, 1, 0, 0},           {"cos", 1, 8, 1, 0, 0},
-    {"sin", 1, 8, 1, 0, 0},           {"rsqrt", 1, 2, 1, 0, 0},
-    {"sqrt", 1, 2, 1, 0, 0},          {"sigmoid", 1, 4, 2, 0, 0},
-    {"dropout", 1, 10, 0, 0, 0}, /* also writes a one-byte mask: see ft__op_bytes */
-    {"cast_fp32", 1, 0, 0, 2, 4},     {"cast_bf16", 1, 0, 0, 4, 2},
-    {"cast_fp16", 1, 0, 0, 4, 2},     {"gelu_backward", 2, 16, 1, 0, 0},
-    {"silu_backward", 2, 8, 2, 0, 0}, {"relu_backward", 2, 1, 0, 0, 0},
-    {"tanh_backward", 2, 3, 0, 0, 0}, {"sigmoid_backward", 2, 3, 0, 0, 0},
-    {"where", 3, 1, 0, 0, 0},         {"masked_fill", 2, 1, 0, 0, 0},
-    {"swiglu", 2, 6, 2, 0, 0},        {"swiglu_backward", 3, 12, 2, 0, 0},
+    {"add", 2, 1, 0, 0},           {"sub", 2, 1, 0, 0},
+    {"mul", 2, 1, 0, 0},           {"div", 2, 4, 0, 0},
+    {"pow", 1, 12, 0, 0},          {"addu", 1, 1, 0, 0}, /* with a scalar */
+    {"mulu", 1, 1, 0, 0},          {"divu", 1, 1, 0, 0},
+    {"powu", 1, 12, 0, 0},         {"scalar_mul", 1, 1, 0, 0},
+    {"neg", 1, 1, 0, 0},           {"copy", 1, 0, 0, 0},
+    {"relu", 1, 1, 0, 0},          {"gelu", 1, 10, 0, 0},
+    {"silu", 1, 5, 0, 0},          {"tanh", 1, 6, 0, 0},
+    {"exp", 1, 2, 0, 0},           {"cos", 1, 8, 0, 0},
+    {"sin", 1, 8, 0, 0},           {"rsqrt", 1, 2, 0, 0},
+    {"sqrt", 1, 2, 0, 0},          {"sigmoid", 1, 4, 0, 0},
+    {"dropout", 1, 10, 0, 0}, /* also writes a one-byte mask: see ft__op_bytes */
+    {"cast_fp32", 1, 0, 2, 4},     {"cast_bf16", 1, 0, 4, 2},
+    {"cast_fp16", 1, 0, 4, 2},     {"gelu_backward", 2, 16, 0, 0},
+    {"silu_backward", 2, 8, 0, 0}, {"relu_backward", 2, 1, 0, 0},
+    {"tanh_backward", 2, 3, 0, 0}, {"sigmoid_backward", 2, 3, 0, 0},
+    {"where", 3, 1, 0, 0},         {"masked_fill", 2, 1, 0, 0},
+    {"swiglu", 2, 6, 0, 0},        {"swiglu_backward", 3, 12, 0, 0},
 };
 const int ft__pointwise_op_count = (int)(sizeof ft__pointwise_ops / sizeof *ft__pointwise_ops);
 
@@ -86,50 +86,49 @@ int ft__pointwise_op_find(const char *name)
     return -1;
 }
 
-void ft__op_init(const char *name, ft_op *out)
+static const struct {
+    const char *name;
+    ft_op_kind kind;
+} kinds[] = {
+    {"gemm", FT_OP_GEMM},
+    {"linear", FT_OP_GEMM},
+    {"matmul", FT_OP_GEMM},
+    {"bmm", FT_OP_GEMM},
+    {"attention", FT_OP_ATTENTION},
+    {"mla", FT_OP_MLA},
+    {"elementwise", FT_OP_ELEMENTWISE},
+    {"conv2d", FT_OP_CONV2D},
+    {"moe", FT_OP_MOE},
+    {"optimizer", FT_OP_OPTIMIZER},
+    {"quantize", FT_OP_QUANTIZE},
+    {"dequantize", FT_OP_QUANTIZE},
+    {"quantize_cast", FT_OP_QUANTIZE},
+    {"quantize_static", FT_OP_QUANTIZE},
+    {"quantize_rows", FT_OP_QUANTIZE},
+    {"scale_matrix", FT_OP_QUANTIZE},
+};
+
+/* Its kind, and what a name says beside it: "softmax_backward" is softmax, pass bwd. */
+static void name_kind(const char *name, ft_op *out)
 {
-    static const struct {
-        const char *name;
-        ft_op_kind kind;
-    } kinds[] = {
-        {"gemm", FT_OP_GEMM},
-        {"linear", FT_OP_GEMM},
-        {"matmul", FT_OP_GEMM},
-        {"bmm", FT_OP_GEMM},
-        {"attention", FT_OP_ATTENTION},
-        {"mla", FT_OP_MLA},
-        {"elementwise", FT_OP_ELEMENTWISE},
-        {"conv2d", FT_OP_CONV2D},
-        {"moe", FT_OP_MOE},
-        {"optimizer", FT_OP_OPTIMIZER},
-        {"quantize", FT_OP_QUANTIZE},
-        {"dequantize", FT_OP_QUANTIZE},
-        {"quantize_cast", FT_OP_QUANTIZE},
-        {"quantize_static", FT_OP_QUANTIZE},
-        {"quantize_rows", FT_OP_QUANTIZE},
-        {"scale_matrix", FT_OP_QUANTIZE},
-        {"all_reduce", FT_OP_COLLECTIVE},
-        {"all_gather", FT_OP_COLLECTIVE},
-        {"reduce_scatter", FT_OP_COLLECTIVE},
-        {"all_to_all", FT_OP_COLLECTIVE},
-        {"broadcast", FT_OP_COLLECTIVE},
-        {"reduce", FT_OP_COLLECTIVE},
-        {"send_recv", FT_OP_COLLECTIVE},
-    };
-    memset(out, 0, sizeof *out);
-    out->kind = FT_OP_OTHER;
+    out->kind = ft__collective_find(name) >= 0 ? FT_OP_COLLECTIVE : FT_OP_OTHER;
     out->name = name;
-    out->dtype = out->kv_dtype = FT_BF16;
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (!strcmp(kinds[i].name, name)) out->kind = kinds[i].kind;
-    if (out->kind == FT_OP_OTHER && ft__row_op_find(name) >= 0) out->kind = FT_OP_ROW;
-    for (int i = 0; i < ft__row_op_count && out->kind == FT_OP_OTHER; i++)
-        if (!strcmp(ft__row_ops[i].backward, name)) { /* "softmax_backward": softmax, pass bwd */
-            out->kind = FT_OP_ROW;
-            out->name = ft__row_ops[i].name;
-            out->pass = FT_PASS_BWD;
-        }
+    for (int i = 0; i < ft__row_op_count && out->kind == FT_OP_OTHER; i++) {
+        bool back = !strcmp(ft__row_ops[i].backward, name);
+        if (!back && strcmp(ft__row_ops[i].name, name) != 0) continue;
+        out->kind = FT_OP_ROW;
+        if (back) out->name = ft__row_ops[i].name, out->pass = FT_PASS_BWD;
+    }
     if (out->kind == FT_OP_OTHER && ft__pointwise_op_find(name) >= 0) out->kind = FT_OP_ELEMENTWISE;
+}
+
+void ft__op_init(const char *name, ft_op *out)
+{
+    memset(out, 0, sizeof *out);
+    out->dtype = out->kv_dtype = FT_BF16;
+    name_kind(name, out);
     switch (out->kind) {
     case FT_OP_GEMM:
         out->u.gemm.b = 1;

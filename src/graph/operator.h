@@ -37,7 +37,6 @@ typedef struct ft_pointwise_op {
     const char *name;
     int inputs;
     double flops_per_element;
-    double transcendental;      /* special-function evaluations per element */
     double in_bytes, out_bytes; /* of one element where they differ from the dtype's (casts, masks); 0: the dtype's */
 } ft_pointwise_op;
 extern const ft_pointwise_op ft__pointwise_ops[];

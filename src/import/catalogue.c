@@ -13,6 +13,7 @@
 #include "import/config/config.h"
 #include "import/config/quantization.h"
 #include "import/embedded.h"
+#include "import/graphfile/graphfile.h"
 #include "import/onnx/onnx.h"
 
 enum { LONGEST_NAME = 128, LONGEST_PATH = 4096, MOST_NAMES = 4096, FAMILY_SHOWN = 6 };
@@ -175,14 +176,16 @@ static ft_status read_entry(const ft_model_entry *entry, const char *quantizatio
     json_t *config, *stored = NULL;
     ft_status status = FT_OK;
     FT_TRY(ft__json_parse(entry->config, strlen(entry->config), entry->name, &config, err));
-    if (quantization && json_object_get(config, "foretell_graph")) {
+    if (ft__graphfile_is(config)) status = ft__graphfile_spell(config, err);
+    if (status == FT_OK && quantization && ft__graphfile_is(config)) {
         json_decref(config);
         return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
                            "%s is known as a graph of its operators, with weights in 16 bits: leave out what the name "
                            "says of their format",
                            entry->name);
     }
-    if (quantization) status = ft__json_parse(quantization, strlen(quantization), entry->name, &stored, err);
+    if (status == FT_OK && quantization)
+        status = ft__json_parse(quantization, strlen(quantization), entry->name, &stored, err);
     if (stored && !json_object_size(stored)) { /* {}: a copy of it in 16 bits */
         json_object_del(config, "quantization_config");
         json_decref(stored);
@@ -247,7 +250,7 @@ static ft_status read_folder(const char *folder, const char *nearest, ft_arch *o
 }
 
 /* Whether it is one of a family: llama3 is one, llama-3-8b is of it, llama-33b is not; flux.1-dev and qwen3-4b are of
- * flux and of qwen. */
+ * flux and of qwen, and yolo11n, whose last letter is a size, of yolo11. */
 static bool is_of_family(const char *name, const char *family)
 {
     const char *a = family, *b = name;
@@ -257,7 +260,8 @@ static bool is_of_family(const char *name, const char *family)
         if (!*a || *a != *b) break;
     }
     const bool word = a > family && isalpha((unsigned char)a[-1]);
-    return !*a && (*b == '-' || (word && (*b == '.' || isdigit((unsigned char)*b))));
+    const bool size = a > family && isdigit((unsigned char)a[-1]) && isalpha((unsigned char)*b) && !b[1];
+    return !*a && (*b == '-' || size || (word && (*b == '.' || isdigit((unsigned char)*b))));
 }
 
 /* The shorter name first: what a family is called by, and not one of its variants. */
@@ -317,6 +321,30 @@ static ft_status unknown(const char *what, ft_error *err)
                        shown, what, ft__embedded_model_count);
 }
 
+static bool ends_in(const char *what, const char *end)
+{
+    size_t length = strlen(what), n = strlen(end);
+    return length > n && !strcmp(what + length - n, end);
+}
+
+/* A file of weights, whatever is in it: what it is called may be a name that is known ("Qwen3-14B-Q4_K_M.gguf"). */
+static ft_status refuse_weights(const char *what, const char *ending, ft_error *err)
+{
+    char stem[LONGEST_NAME + 1];
+    const char *slash = strrchr(what, '/'), *file = slash ? slash + 1 : what, *quantization;
+    size_t length = strlen(file) - strlen(ending);
+    if (length > 0 && length < sizeof stem) {
+        memcpy(stem, file, length);
+        stem[length] = '\0';
+        if (find(stem, &quantization))
+            return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0, "weights are never read; did you mean \"%s\"?",
+                               stem);
+    }
+    return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
+                       "weights are never read: a name of `foretell models` is expected, or the config.json beside "
+                       "them");
+}
+
 /* Names come first: a folder that happens to be called gpt2 does not change what gpt2 means. ./gpt2 is the folder. */
 ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft_error *err)
 {
@@ -327,13 +355,16 @@ ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft
     const model_name *known = fold(what, wanted) ? find_plain(wanted) : NULL;
     if (known) return read_entry(ft__model_at(known->entry), known->quantization, NULL, out, err);
     if (!length) return ft__fail_at(err, FT_E_NAME, "model", 0, 0, "\"model\" is empty: a name or a path is expected");
-    if (length > 5 && !strcmp(what + length - 5, ".json")) return read_file(what, nearest, out, err);
-    if (length > 5 && !strcmp(what + length - 5, ".onnx")) return ft__onnx_open(what, out, err);
-    if (length > 4 && !strcmp(what + length - 4, ".pt2")) /* pickles and PyTorch's own schema: PyTorch reads it */
+    if (ends_in(what, ".json")) return read_file(what, nearest, out, err);
+    if (ends_in(what, ".onnx")) return ft__onnx_open(what, out, err);
+    if (ends_in(what, ".pt2")) /* pickles and PyTorch's own schema: PyTorch reads it */
         return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
                            "a program that torch.export saved is read in Python: `python -m foretell export %.*s -o "
                            "model.ft.json` makes a graph file of it",
                            (int)ft__utf8_cut(what, 200), what);
+    static const char *const weights[] = {".gguf", ".safetensors", ".bin", ".pt", ".pth", ".ckpt"};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
+        if (ends_in(what, weights[i])) return refuse_weights(what, weights[i], err);
     if (stat(what, &found) != 0) { /* a folder that is there is meant before somebody's copy of a model */
         const ft_model_entry *entry = find(what, &quantization);
         return entry ? read_entry(entry, quantization, NULL, out, err) : unknown(what, err);

@@ -15,7 +15,8 @@
 static ft_at listed(const char *name, size_t length)
 {
     for (int i = 0; i < FT_SITE_COUNT; i++)
-        if (!strncmp(ft__sites[i].name, name, length) && !ft__sites[i].name[length]) return &ft__sites[i];
+        if (*ft__sites[i].name == *name && !strncmp(ft__sites[i].name, name, length) && !ft__sites[i].name[length])
+            return &ft__sites[i];
     return NULL;
 }
 

@@ -27,9 +27,11 @@
  * Leaves out: dropout, biases, document masks; reloads of K and V that L2 does not catch; clusters. */
 #include "kernel/attention.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "graph/operator.h"
+#include "kernel/attention_walk.h"
 #include "kernel/families.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
@@ -154,110 +156,47 @@ static const char *const feature_names[] = {
     "log_rows",
 };
 
-static const double heights[] = {64, 128, 256};
-
-/* What a block of threads takes at a time: rows of the side it owns, steps of the other, which it walks. */
-typedef struct shape {
-    int lowest, highest; /* of `heights` */
-    double step;
-    bool owns_keys;
-} shape;
-
-/* Frameworks' kernels, as their names and sources say: cuDNN 9.19 for Hopper has blocks of 128 queries that walk 128
- * keys at a time, FlashAttention-2 128 and, with heads wider than 64, 64 (flash_fwd_launch_template.h); backward both
- * own 128 keys and walk 64 queries. What is shorter is padded. Of engines' kernels the measured lengths do not say. */
-static bool frameworks(const ft_op *op) { return op->engine == FT_ENGINE_BARE || op->pass != FT_PASS_FWD; }
-
-static shape shape_of(const ft_device *device, const ft_op *op, bool back)
-{
-    enum { NARROW = 64, WIDE = 128 };
-    if (!frameworks(op)) return (shape){0, 2, 64, false};
-    if (back) return (shape){1, 1, 64, true};
-    bool async = device->matrix_issue == FT_ISSUE_WGMMA || device->matrix_issue == FT_ISSUE_TCGEN05;
-    return (shape){1, 1, op->u.attention.head_dim <= (async ? WIDE : NARROW) ? 128 : 64, false};
-}
-
 /* FlashAttention-2 is compiled for heads in steps of 32 (static_switch.h), the others in steps of 64. */
 static double padded(const ft_device *device, const ft_op *op, double d)
 {
-    bool second = frameworks(op) && device->matrix_issue == FT_ISSUE_MMA;
+    bool second = ft__attention_of_frameworks(op) && device->matrix_issue == FT_ISSUE_MMA;
     return second ? 32 * ceil(d / 32) : ft__head_padded(d);
 }
 
-typedef struct walk {
-    double ms, tiles, waves, longest_share;
-    int height;
-    double step;
-} walk;
+/* The operator's sizes; bytes of an element, and of one of the cache. */
+typedef struct sizes {
+    double batch, h, kvh, q, kv, d, dv, e, kv_e;
+} sizes;
 
-typedef struct costs {
-    double cell_ms; /* a row and a column in one SM */
-    double small, tile_ms, wave_ms, q_full, q_causal;
-    double diagonal; /* more of the steps that a causal mask cuts */
-    shape tile;
-} costs;
-
-/* The tile height that ends first. `group` query heads that share a key-value head may stand in one tile. */
-static void schedule(const ft_op *op, double sms, const costs *c, double group, walk *best)
+static sizes sizes_of(const ft_op *op)
 {
-    double rows = (double)op->u.attention.q_len, columns = (double)op->u.attention.kv_len;
-    double q = (c->tile.owns_keys ? columns : rows) * group, kv = c->tile.owns_keys ? rows : columns;
-    double heads = (double)(op->u.attention.batch * op->u.attention.heads) / group,
-           window = (double)op->u.attention.window;
-    bool causal = op->u.attention.causal;
-    for (int i = c->tile.lowest; i <= c->tile.highest; i++) {
-        double bq = heights[i], bk = c->tile.step, n = ceil(q / bq), all = bk * ceil(kv / bk), seen = bq / group;
-        double first = fmax(0, kv - q / group), sum = n * all, longest = all;
-        if (causal) sum = fmin(sum, n * first + seen * n * (n + 1) / 2 + n * bk * c->diagonal);
-        if (window > 0) {
-            longest = fmin(longest, bk * ceil((window + seen) / bk));
-            sum = fmin(sum, n * longest);
-        }
-        double tiles = heads * n, cost = c->cell_ms * bq / (i == 0 ? c->small : 1), load = tiles / sms;
-        double work = tiles * c->tile_ms + heads * sum * cost, last = longest * cost + c->tile_ms;
-        /* Few rows against a long cache: the columns are split over the idle SMs. */
-        if (kv > 2 * q && tiles < sms && !c->tile.owns_keys)
-            last /= fmax(1, fmin(floor(sms / tiles), kv / FT_K_ATTENTION_SPLIT_KEYS));
-        /* Equal tiles fill whole waves; unequal ones end within a tile of each other (a share of Graham's bound). */
-        double even = work / sms, up = ceil(load);
-        if (load > 1) even = causal ? even + c->q_causal * last : even * (1 + c->q_full * (up / load - 1));
-        double ms = fmax(even, last) + up * c->wave_ms;
-        if (ms < best->ms) *best = (walk){ms, tiles, load, last / ms, (int)bq, bk};
-    }
-}
-
-/* FlashAttention-3 packs the query heads of a group into a tile; FlashAttention-2 does when there is one query. */
-static bool packs(const ft_device *device, const ft_op *op)
-{
-    if (op->pass != FT_PASS_FWD || op->u.attention.heads == op->u.attention.kv_heads) return false;
-    if (op->engine == FT_ENGINE_BARE || op->engine == FT_ENGINE_TRTLLM) return false;
-    return op->u.attention.q_len == 1 || device->matrix_issue == FT_ISSUE_WGMMA;
-}
-
-static walk walk_of(const ft_device *device, const ft_op *op, const costs *c)
-{
-    walk best = {.ms = INFINITY};
-    schedule(op, device->sms, c, 1, &best);
-    if (packs(device, op))
-        schedule(op, device->sms, c, (double)(op->u.attention.heads / op->u.attention.kv_heads), &best);
-    return best;
+    double d = (double)op->u.attention.head_dim;
+    return (sizes){.batch = (double)op->u.attention.batch,
+                   .h = (double)op->u.attention.heads,
+                   .kvh = (double)op->u.attention.kv_heads,
+                   .q = (double)op->u.attention.q_len,
+                   .kv = (double)op->u.attention.kv_len,
+                   .d = d,
+                   .dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d,
+                   .e = ft_dtype_bytes(op->dtype),
+                   .kv_e = ft_dtype_bytes(op->kv_dtype)};
 }
 
 typedef struct times {
     double bytes, cache_bytes, compute_ms, memory_ms, pass_ms, mma_over_soft;
 } times;
 
-static void fill_features(const ft_device *device, const ft_op *op, const times *x, double launch_us, const walk *w,
-                          ft_physics *out)
+static void fill_features(const ft_device *device, const ft_op *op, const times *x, double launch_us,
+                          const ft_attention_walk *w, ft_physics *out)
 {
-    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
-           kvh = (double)op->u.attention.kv_heads, e = ft_dtype_bytes(op->dtype);
-    double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
+    const sizes s = sizes_of(op);
     float *f = out->feature;
     double l2 = device->l2_mib * 1048576;
-    *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(q), *f++ = ft__lg(kv), *f++ = (float)d;
-    *f++ = (float)(h / kvh), *f++ = (float)op->u.attention.causal, *f++ = ft__lg(1 + (double)op->u.attention.window);
-    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)(e < 2);
+    *f++ = ft__lg(s.batch), *f++ = ft__lg(s.h), *f++ = ft__lg(s.kvh), *f++ = ft__lg(s.q), *f++ = ft__lg(s.kv),
+    *f++ = (float)s.d;
+    *f++ = (float)(s.h / s.kvh), *f++ = (float)op->u.attention.causal,
+    *f++ = ft__lg(1 + (double)op->u.attention.window);
+    *f++ = (float)(op->dtype == FT_BF16), *f++ = (float)(s.e < 2);
     *f++ = ft__lg(out->body_ms * 1e3 / launch_us), *f++ = ft__lg(x->compute_ms / x->memory_ms),
     *f++ = ft__lg(x->mma_over_soft);
     *f++ = ft__lg(w->tiles), *f++ = ft__lg(w->waves), *f++ = (float)(w->waves / ceil(w->waves)),
@@ -265,101 +204,136 @@ static void fill_features(const ft_device *device, const ft_op *op, const times 
     *f++ = (float)w->longest_share, *f++ = (float)(x->pass_ms / out->body_ms), *f++ = ft__lg(x->bytes / l2);
     *f++ = ft__lg(x->cache_bytes / l2), *f++ = ft__log2_divisor(op->u.attention.q_len, 8),
     *f++ = ft__log2_divisor(op->u.attention.heads, 8);
-    *f++ = ft__log2_divisor(op->u.attention.head_dim, 8), *f++ = (float)fmod(q, 128), *f++ = ft__lg(batch * q);
-    *f++ = (float)(op->pass == FT_PASS_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(q * h),
-    *f++ = ft__lg(kvh * d);
-    *f++ = ft__lg(q * h / kvh);
+    *f++ = ft__log2_divisor(op->u.attention.head_dim, 8), *f++ = (float)fmod(s.q, 128), *f++ = ft__lg(s.batch * s.q);
+    *f++ = (float)(op->pass == FT_PASS_BWD), *f++ = ft__lg(ft__op_flops(op)), *f++ = ft__lg(s.q * s.h),
+    *f++ = ft__lg(s.kvh * s.d);
+    *f++ = ft__lg(s.q * s.h / s.kvh);
+}
+
+/* -- what a cell and a tile cost, there and back ------------------------------------------------- */
+
+/* One SM: how fast it multiplies and takes exponentials. */
+typedef struct pace {
+    double cap, rate, width, special;
+    double share, reach; /* of warp-level matrix units, against asynchronous ones */
+} pace;
+
+static pace pace_of(const ft_device *device, const ft_op *op, const sizes *s, const double *th)
+{
+    ft_dtype math = ft__attention_math(op);
+    double runs = ft__running_mhz(device) / device->boost_mhz, peak = ft__peak_tflops(device, math) * runs * 1e9;
+    /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
+     * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
+    bool async = device->uncapped_fma_per_clk_sm >= 2048;
+    return (pace){.cap = ft__matrix_cap(device, math),
+                  .rate = peak / device->sms,
+                  .width = padded(device, op, s->d) + padded(device, op, s->dv),
+                  .special = 1 / ft__exp_per_ms_sm(device),
+                  .share = async ? 1 : fmax(FT_K_ATTENTION_SYNC_LEAST, device->uncapped_fma_per_clk_sm / 2048),
+                  .reach = async ? 1 : th[SYNC]};
+}
+
+static ft_attention_costs forward_costs(const ft_device *device, const ft_op *op, const double *th, const pace *p,
+                                        double *mma_over_soft)
+{
+    double mma = 2 * p->width / (ft__capped_efficiency(th[EC] * p->reach, p->cap) * p->rate);
+    double soft = th[ME] * p->special;
+    ft_attention_tile tile = ft__attention_tile(device, op, false);
+    bool selects = device->matrix_issue == FT_ISSUE_WGMMA && ft__attention_of_frameworks(op) && !op->u.attention.causal;
+    if (selects && fmod((double)op->u.attention.kv_len, tile.step) > 0) soft *= th[RAGGED];
+    /* Where a tile's first loads come through registers, nothing hides them. */
+    double start = device->matrix_issue == FT_ISSUE_MFMA ? FT_K_ATTENTION_MFMA_START : p->share;
+    *mma_over_soft = mma / soft;
+    return (ft_attention_costs){.cell_ms = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft),
+                                .small = th[SMALL],
+                                .tile_ms = start * th[TILE_US] * 1e-3,
+                                .wave_ms = p->share * th[WAVE_US] * 1e-3,
+                                .q_full = th[Q_FULL],
+                                .q_causal = th[Q_CAUSAL],
+                                .diagonal = ft__attention_of_frameworks(op) ? th[RAGGED] - 1 : 0.5,
+                                .tile = tile};
+}
+
+/* Five products instead of two, at their own efficiency. */
+static ft_attention_costs back_costs(const ft_device *device, const ft_op *op, const double *th, const pace *p,
+                                     ft_attention_costs c)
+{
+    double efficiency = ft__capped_efficiency(th[EC_BWD] * p->reach, pow(p->cap, FT_K_ATTENTION_CAPPED_BACK));
+    c.cell_ms = 5 * p->width / (efficiency * p->rate) + th[ME_BWD] * p->special;
+    c.tile_ms *= FT_K_ATTENTION_BACK_START;
+    c.tile = ft__attention_tile(device, op, true);
+    return c;
+}
+
+/* Kernels of their own beside the one that goes back: O, dO for the row sums and zeros for dQ before, its cast
+ * afterwards. Grouped heads write dK and dV per query head and add them up. */
+static double beside_back_bytes(const sizes *s)
+{
+    double grouped = s->h > s->kvh ? s->batch * s->h * s->kv * (s->d + s->dv) * 2 * s->e : 0;
+    return s->batch * s->h * s->q * (2 * s->dv * s->e + s->d * (8 + s->e)) + grouped;
 }
 
 /* Arithmetic hides what is read for the tiles to come. The first wave's has nothing to hide behind. */
 static double beside(const ft_op *op, double compute, double memory, double smooth, double waves)
 {
-    double alone = frameworks(op) ? fmin(compute, memory) / (1 + waves) : 0;
+    double alone = ft__attention_of_frameworks(op) ? fmin(compute, memory) / (1 + waves) : 0;
     return ft__smooth_max(compute, memory, smooth) + alone;
+}
+
+/* What a byte takes where so many are touched: some of them wait in L2. */
+static double byte_ms(const ft_device *device, const double *th, double touched)
+{
+    double resident = th[WARM] * ft__resident(device, th[KEEP], touched);
+    double l2_rate = th[L2_CLK] * device->sms * ft__running_mhz(device) * 1e3;
+    return (1 - resident) / (th[EB] * (device->memory_gbps * 1e6)) + resident / l2_rate;
+}
+
+/* An engine's pass before the kernel: the packed QKV split, rotated, written into the paged cache. */
+static double engine_pass_ms(const ft_device *device, const double *th, const sizes *s, double bytes)
+{
+    double moved = s->batch * s->q * (th[PASS_Q] * s->h * s->d + s->kvh * (s->d + s->dv)) * (2 + s->kv_e);
+    return moved *
+           (byte_ms(device, th, moved + bytes) + 1 / (th[PASS_CLK] * device->sms * ft__running_mhz(device) * 1e3));
 }
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
-    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
-           kvh = (double)op->u.attention.kv_heads;
-    double q = (double)op->u.attention.q_len, kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
-    double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d;
-    ft_dtype math = ft__attention_math(op);
-    double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), out_e = fmax(e, 2);
-    double cap = ft__matrix_cap(device, math), runs = ft__running_mhz(device) / device->boost_mhz;
-    double sms = device->sms, peak = ft__peak_tflops(device, math) * runs * 1e9, rate = peak / sms;
-    double width = padded(device, op, d) + padded(device, op, dv), special = 1 / ft__exp_per_ms_sm(device);
-    double bandwidth = device->memory_gbps * 1e6;
-    /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
-     * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
-    bool async = device->uncapped_fma_per_clk_sm >= 2048;
-    double share = async ? 1 : fmax(FT_K_ATTENTION_SYNC_LEAST, device->uncapped_fma_per_clk_sm / 2048),
-           reach = async ? 1 : th[SYNC];
-    /* Where a tile's first loads come through registers, nothing hides them. */
-    double start = device->matrix_issue == FT_ISSUE_MFMA ? FT_K_ATTENTION_MFMA_START : share;
-    double mma = 2 * width / (ft__capped_efficiency(th[EC] * reach, cap) * rate), soft = th[ME] * special;
-    shape tile = shape_of(device, op, false);
-    bool selects = device->matrix_issue == FT_ISSUE_WGMMA && frameworks(op) && !op->u.attention.causal;
-    if (selects && fmod(kv, tile.step) > 0) soft *= th[RAGGED];
-    double c = fmax(mma, soft) + th[OVERLAP] * fmin(mma, soft);
-    costs cost = {c,
-                  th[SMALL],
-                  start * th[TILE_US] * 1e-3,
-                  share * th[WAVE_US] * 1e-3,
-                  th[Q_FULL],
-                  th[Q_CAUSAL],
-                  frameworks(op) ? th[RAGGED] - 1 : 0.5,
-                  tile};
-    walk w = walk_of(device, op, &cost);
-    double queries = batch * h * q, keys = batch * kvh * kv;
-    double bytes = queries * (d * e + dv * out_e) + keys * (d + dv) * kv_e;
-    double compute = op->pass == FT_PASS_BWD ? 0 : w.ms, memory = op->pass == FT_PASS_BWD ? 0 : bytes;
-    double back = 0, back_bytes = 0, passes = 0, back_waves = 0;
-    if (op->pass != FT_PASS_FWD) {
-        cost.cell_ms = 5 * width /
-                           (ft__capped_efficiency(th[EC_BWD] * reach, pow(cap, FT_K_ATTENTION_CAPPED_BACK)) * rate) +
-                       th[ME_BWD] * special;
-        cost.tile_ms *= FT_K_ATTENTION_BACK_START;
-        cost.tile = shape_of(device, op, true);
-        walk b = walk_of(device, op, &cost);
-        back = b.ms, back_waves = b.waves;
-        /* Q, K, V, dO in and dK, dV out, dQ summed in fp32. Kernels of their own: O, dO for the row sums and zeros for
-         * dQ before, its cast afterwards. Grouped heads write dK and dV per query head and add them up. */
-        double grouped = h > kvh ? batch * h * kv * (d + dv) * 2 * e : 0;
-        back_bytes = 2 * bytes + queries * d * 4;
-        passes = th[BWD_BYTES] * (queries * (2 * dv * e + d * (8 + e)) + grouped);
-        if (op->pass == FT_PASS_BWD) w = b;
+    const sizes s = sizes_of(op);
+    const pace p = pace_of(device, op, &s, th);
+    const bool forward = op->pass != FT_PASS_BWD, backward = op->pass != FT_PASS_FWD;
+    double mma_over_soft;
+    ft_attention_costs cost = forward_costs(device, op, th, &p, &mma_over_soft);
+    ft_attention_walk w = ft__attention_walk(device, op, &cost), b = {.ms = 0};
+    double queries = s.batch * s.h * s.q, cache_bytes = s.batch * s.kvh * s.kv * (s.d + s.dv) * s.kv_e;
+    double bytes = queries * (s.d * s.e + s.dv * fmax(s.e, 2)) + cache_bytes;
+    double back_bytes = 0, pass_bytes = 0;
+    if (backward) {
+        cost = back_costs(device, op, th, &p, cost);
+        b = ft__attention_walk(device, op, &cost);
+        back_bytes = 2 * bytes + queries * s.d * 4; /* Q, K, V, dO in and dK, dV out, dQ summed in fp32 */
+        pass_bytes = th[BWD_BYTES] * beside_back_bytes(&s);
     }
-    double l2_rate = th[L2_CLK] * sms * ft__running_mhz(device) * 1e3, memory_rate = th[EB] * bandwidth;
-    double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
-    double per_byte = (1 - resident) / memory_rate + resident / l2_rate;
-    double memory_ms = memory * per_byte, back_ms = back_bytes * per_byte;
-    double slow = ft__power_slowdown(device, math, th[ENERGY], ft__op_flops(op) / (compute + back) * 1e-9,
-                                     (compute + back) * 1e3 / th[POWER_US]);
+    double compute = forward ? w.ms : 0, back = b.ms, per_byte = byte_ms(device, th, bytes);
+    double memory_ms = (forward ? bytes : 0) * per_byte, back_ms = back_bytes * per_byte;
+    double pass_ms = pass_bytes * per_byte;
+    if (op->engine != FT_ENGINE_BARE && !backward) pass_ms += engine_pass_ms(device, th, &s, bytes);
+    double slow = ft__power_slowdown(device, ft__attention_math(op), th[ENERGY],
+                                     ft__op_flops(op) / (compute + back) * 1e-9, (compute + back) * 1e3 / th[POWER_US]);
     compute *= slow, back *= slow;
-    double pass_ms = passes * per_byte;
-    bool engine = op->engine != FT_ENGINE_BARE && op->pass == FT_PASS_FWD;
-    if (engine) {
-        double moved = batch * q * (th[PASS_Q] * h * d + kvh * (d + dv)) * (2 + kv_e);
-        double held = th[WARM] * ft__resident(device, th[KEEP], moved + bytes);
-        pass_ms += moved * ((1 - held) / memory_rate + held / l2_rate +
-                            1 / (th[PASS_CLK] * sms * ft__running_mhz(device) * 1e3));
-    }
     out->compute_ms = compute + back;
     out->memory_ms = memory_ms + back_ms + pass_ms;
     out->body_ms = pass_ms;
-    if (op->pass != FT_PASS_BWD) out->body_ms += beside(op, compute, memory_ms, th[SMOOTH], w.waves);
-    if (op->pass != FT_PASS_FWD) out->body_ms += beside(op, back, back_ms, th[SMOOTH], back_waves) + th[BWD_US] * 1e-3;
+    if (forward) out->body_ms += beside(op, compute, memory_ms, th[SMOOTH], w.waves);
+    if (backward) out->body_ms += beside(op, back, back_ms, th[SMOOTH], b.waves) + th[BWD_US] * 1e-3;
+    if (!forward) w = b;
     out->tile_m = w.height;
     out->tile_n = (int)w.step;
     out->split_k = 0;
     out->tiles = w.tiles;
     out->waves = w.waves;
     out->note = NULL;
-    if (want)
-        fill_features(device, op,
-                      &(times){bytes, keys * (d + dv) * kv_e, compute + back, memory_ms + back_ms, pass_ms, mma / soft},
-                      th[LAUNCH], &w, out);
+    times x = {bytes, cache_bytes, compute + back, memory_ms + back_ms, pass_ms, mma_over_soft};
+    if (want) fill_features(device, op, &x, th[LAUNCH], &w, out);
 }
 
 const ft_family ft__attention_family = {

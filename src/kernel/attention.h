@@ -1,4 +1,4 @@
-/* What the attention families share: the shape as doubles, the columns a causal query tile sees, features' helpers. */
+/* What the attention families share: the format they multiply in, exponentials, padded heads, what L2 still holds. */
 #ifndef FT_KERNEL_ATTENTION_H
 #define FT_KERNEL_ATTENTION_H
 #include <math.h>

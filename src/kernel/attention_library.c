@@ -169,7 +169,28 @@ static double efficient_ms(const ft_device *device, const ft_op *op, double rate
     return f->launch_ms + work * fmax(1, alone * sms / (op->pass == FT_PASS_FWD ? tiles : back));
 }
 
-void ft__library_apply(const ft_device *device, const ft_op *op, const ft_forecast *steady, ft_forecast *f)
+/* Where FlashAttention-2 is what a framework takes by itself, a name of that line says nothing that was not measured.
+ */
+static bool same_as_open(const ft_device *device, ft_attention_library asked)
+{
+    ft_attention_library library = running(device, asked);
+    return device->matrix_issue == FT_ISSUE_MMA && (library == FT_LIBRARY_FLASH || library == FT_LIBRARY_FLASH2 ||
+                                                    library == FT_LIBRARY_FLASH3 || library == FT_LIBRARY_CUDNN);
+}
+
+/* Nothing was fitted to others: they are as wide as they were off, or as the open kernel is. */
+static void widen(const ft_device *device, const ft_op *op, double quantile, ft_forecast *f)
+{
+    const struct ft__k_attention_named *k = &ft__k_attention_named;
+    if (same_as_open(device, op->u.attention.library)) return;
+    double tokens = fmin((double)op->u.attention.q_len, (double)op->u.attention.kv_len) / k->tokens;
+    double wide = exp((k->wide + k->few / (1 + tokens * tokens)) * quantile / k->level);
+    f->low_ms = fmax(fmin(f->low_ms, f->ms / wide), fmin(ft__floor_ms(device, op), f->ms));
+    f->high_ms = fmax(f->high_ms, f->ms * wide);
+}
+
+void ft__library_apply(const ft_device *device, const ft_op *op, const ft_forecast *steady, double quantile,
+                       ft_forecast *f)
 {
     double share = share_of(device, op);
     if (!(share > 0) || !(steady->flops > 0)) return;
@@ -185,4 +206,5 @@ void ft__library_apply(const ft_device *device, const ft_op *op, const ft_foreca
     f->low_ms *= by;
     f->high_ms *= by;
     f->sustained_ms = by > 1 ? fmax(f->sustained_ms, f->ms) : fmax(f->sustained_ms * by, f->ms);
+    widen(device, op, quantile, f);
 }

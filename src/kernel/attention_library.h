@@ -13,6 +13,7 @@ ft_attention_library ft__library_asked_for(ft_attention_library library);
 ft_attention_library ft__library_of_mask(const ft_device *device, const ft_op *op);
 /* The same attention over sequences so long that starts and ends do not count; false: it is that long. */
 bool ft__library_longer(const ft_op *op, ft_op *longer);
-/* Makes the forecast of the open kernel, and of the one above, that of the named one. */
-void ft__library_apply(const ft_device *device, const ft_op *op, const ft_forecast *steady, ft_forecast *f);
+/* Makes the forecast of the open kernel, and of the one above, that of the named one, its interval at `quantile`. */
+void ft__library_apply(const ft_device *device, const ft_op *op, const ft_forecast *steady, double quantile,
+                       ft_forecast *f);
 #endif

@@ -127,17 +127,15 @@ ft_status ft__calibration_read(const void *data, size_t length, const char *wher
     return FT_OK;
 }
 
-ft_status ft__calibration_write(uint64_t base, const ft_calibrated *experts, size_t expert_count, const ft_tree *trees,
-                                size_t tree_count, const float *values, size_t value_count, const char *meta,
-                                void **out, size_t *length, ft_error *err)
+ft_status ft__calibration_write(const ft_calibration_parts *c, void **out, size_t *length, ft_error *err)
 {
     const struct {
         const void *from;
         size_t bytes;
-    } parts[] = {{experts, expert_count * sizeof *experts},
-                 {trees, tree_count * sizeof *trees},
-                 {values, value_count * sizeof *values},
-                 {meta, strlen(meta)}};
+    } parts[] = {{c->experts, c->expert_count * sizeof *c->experts},
+                 {c->trees, c->tree_count * sizeof *c->trees},
+                 {c->values, c->value_count * sizeof *c->values},
+                 {c->meta, strlen(c->meta)}};
     size_t total = sizeof(file_header);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) total += parts[i].bytes;
     unsigned char *at = calloc(1, total);
@@ -146,12 +144,12 @@ ft_status ft__calibration_write(uint64_t base, const ft_calibrated *experts, siz
     file_header h = {.version = FT_CALIBRATION_VERSION,
                      .header_bytes = sizeof h,
                      .length = total,
-                     .base = base,
-                     .expert_count = (uint32_t)expert_count,
-                     .expert_bytes = sizeof *experts,
-                     .tree_count = (uint32_t)tree_count,
-                     .tree_bytes = sizeof *trees,
-                     .value_count = (uint32_t)value_count};
+                     .base = c->base,
+                     .expert_count = (uint32_t)c->expert_count,
+                     .expert_bytes = sizeof *c->experts,
+                     .tree_count = (uint32_t)c->tree_count,
+                     .tree_bytes = sizeof *c->trees,
+                     .value_count = (uint32_t)c->value_count};
     memcpy(h.magic, magic, sizeof magic);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].bytes) memcpy(to, parts[i].from, parts[i].bytes);

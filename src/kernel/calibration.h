@@ -48,10 +48,19 @@ typedef struct ft_calibration {
 
 /* Checks magic, version, sizes, checksum and every index. The memory outlives the calibration. */
 ft_status ft__calibration_read(const void *data, size_t length, const char *where, ft_calibration *out, ft_error *err);
+
+typedef struct ft_calibration_parts {
+    uint64_t base; /* identity of the predictor it was made on */
+    const ft_calibrated *experts;
+    size_t expert_count;
+    const ft_tree *trees;
+    size_t tree_count;
+    const float *values;
+    size_t value_count;
+    const char *meta;
+} ft_calibration_parts;
 /* The bytes of a calibration file; free(). */
-ft_status ft__calibration_write(uint64_t base, const ft_calibrated *experts, size_t expert_count, const ft_tree *trees,
-                                size_t tree_count, const float *values, size_t value_count, const char *meta,
-                                void **out, size_t *length, ft_error *err);
+ft_status ft__calibration_write(const ft_calibration_parts *c, void **out, size_t *length, ft_error *err);
 
 void ft__calibration_close(const ft_calibration *c);
 

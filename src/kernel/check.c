@@ -1,9 +1,7 @@
 /* Is this operator one that can be asked for? Sizes positive and small enough that no product overflows a double's
  * exactness where it matters, dtypes the device has, geometry that exists. */
-#include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
 #include "kernel/moe_backend.h"

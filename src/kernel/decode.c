@@ -129,71 +129,101 @@ typedef struct plan {
     int split;
 } plan;
 
-static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+/* What a launch has to do, and how fast a device does it. */
+typedef struct job {
+    double batch, h, kvh, kv, d, dv, group;
+    double pairs, rows; /* walks over keys, and rows of the matrix units' tiles in each */
+    double bytes, l2_rate, memory_ms, mma_ms;
+    bool alone; /* every query head walks the keys by itself */
+} job;
+
+static job job_of(const ft_device *device, const ft_op *op, const double *th)
 {
-    double batch = (double)op->u.attention.batch, h = (double)op->u.attention.heads,
-           kvh = (double)op->u.attention.kv_heads;
-    double kv = (double)op->u.attention.kv_len, d = (double)op->u.attention.head_dim;
-    double dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : d, window = (double)op->u.attention.window;
-    double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), sms = device->sms;
-    if (window > 0) kv = fmin(kv, window);
-    double group = h / kvh, rows = 16 * ceil(group / 16), pairs = batch * kvh, clock = ft__running_mhz(device) * 1e3;
-    double bytes = pairs * kv * (d + dv) * kv_e + batch * h * (d * e + dv * 2);
-    double l2_rate = th[L2_CLK] * sms * clock, memory_rate = th[EB] * device->memory_gbps * 1e6;
-    double resident = th[WARM] * ft__resident(device, th[KEEP], bytes);
+    double h = (double)op->u.attention.heads, kvh = (double)op->u.attention.kv_heads;
+    double kv = (double)op->u.attention.kv_len, window = (double)op->u.attention.window;
+    job j = {.batch = (double)op->u.attention.batch, .h = h, .kvh = kvh, .group = h / kvh};
+    j.d = (double)op->u.attention.head_dim;
+    j.dv = op->u.attention.v_dim ? (double)op->u.attention.v_dim : j.d;
+    j.kv = window > 0 ? fmin(kv, window) : kv;
+    j.rows = 16 * ceil(j.group / 16);
+    j.pairs = j.batch * kvh;
+    double e = ft_dtype_bytes(op->dtype), kv_e = ft_dtype_bytes(op->kv_dtype), clock = ft__running_mhz(device) * 1e3;
+    j.bytes = j.pairs * j.kv * (j.d + j.dv) * kv_e + j.batch * h * (j.d * e + j.dv * 2);
+    j.l2_rate = th[L2_CLK] * device->sms * clock;
+    double memory_rate = th[EB] * device->memory_gbps * 1e6;
+    double resident = th[WARM] * ft__resident(device, th[KEEP], j.bytes);
     bool engine = op->engine != FT_ENGINE_BARE; /* whose kernels were timed there */
     if (engine && device->matrix_issue == FT_ISSUE_MFMA) memory_rate *= FT_K_ATTENTION_DECODE_MFMA, resident = 0;
-    double memory_ms = bytes * ((1 - resident) / memory_rate + resident / l2_rate);
-    double mma_ms = 2 * pairs * rows * kv * (d + dv) / (th[EC] * ft__peak_tflops(device, ft__attention_math(op)) * 1e9);
-    /* One SM's pace; parts whose bandwidth would outrun it (Blackwell: 27 bytes per clock and SM) keep up. */
-    double pace = th[CLK] * clock * fmax(1, device->memory_gbps * 1e6 / (sms * clock * FT_K_ATTENTION_DECODE_STREAM));
-    double per_key = (ft__head_padded(d) + ft__head_padded(dv)) * kv_e / pace;
+    j.memory_ms = j.bytes * ((1 - resident) / memory_rate + resident / j.l2_rate);
+    j.mma_ms = 2 * j.pairs * j.rows * j.kv * (j.d + j.dv) /
+               (th[EC] * ft__peak_tflops(device, ft__attention_math(op)) * 1e9);
     /* TensorRT-LLM has no tile for so many query heads to a key-value head: every query head then walks the keys
      * by itself, through L2. */
-    bool alone = op->engine == FT_ENGINE_TRTLLM && group > FT_K_ATTENTION_TRTLLM_GROUP;
-    if (alone) {
-        rows = 16;
-        pairs = batch * h;
-        mma_ms = fmax(mma_ms, pairs * kv * (d + dv) * kv_e / (th[ALONE] * l2_rate));
+    j.alone = op->engine == FT_ENGINE_TRTLLM && j.group > FT_K_ATTENTION_TRTLLM_GROUP;
+    if (j.alone) {
+        j.rows = 16;
+        j.pairs = j.batch * h;
+        j.mma_ms = fmax(j.mma_ms, j.pairs * j.kv * (j.d + j.dv) * kv_e / (th[ALONE] * j.l2_rate));
     }
+    return j;
+}
+
+/* The split of the keys that ends first. */
+static plan plan_of(const ft_device *device, const ft_op *op, const double *th, const job *j)
+{
+    double sms = device->sms, clock = ft__running_mhz(device) * 1e3;
+    /* One SM's pace; parts whose bandwidth would outrun it (Blackwell: 27 bytes per clock and SM) keep up. */
+    double pace = th[CLK] * clock * fmax(1, device->memory_gbps * 1e6 / (sms * clock * FT_K_ATTENTION_DECODE_STREAM));
+    double per_key = (ft__head_padded(j->d) + ft__head_padded(j->dv)) * ft_dtype_bytes(op->kv_dtype) / pace;
     /* On datacentre Blackwell vLLM leaves FlashAttention for TensorRT-LLM's kernels, whose CTAs start faster. */
     bool switched = (op->engine == FT_ENGINE_VLLM || op->engine == FT_ENGINE_ANY) &&
                     device->matrix_issue == FT_ISSUE_TCGEN05;
-    double tile_ms = (th[TILE_US] * (switched ? th[SWITCH] : 1) + th[GROUP_US] * rows / 16) * 1e-3;
+    double tile_ms = (th[TILE_US] * (switched ? th[SWITCH] : 1) + th[GROUP_US] * j->rows / 16) * 1e-3;
     plan best = {.ms = INFINITY};
     for (int halving = 0; halving <= 6; halving++) {
         double split = 1 << halving;
-        if (split > 1 && kv < 64 * split) break;
-        double tasks = pairs * split, load = tasks / sms;
+        if (split > 1 && j->kv < 64 * split) break;
+        double tasks = j->pairs * split, load = tasks / sms;
         double waves = load <= 1 ? 1 : th[QUANTISATION] * ceil(load) + (1 - th[QUANTISATION]) * load;
-        double stream = waves * (tile_ms + ceil(kv / split) * per_key);
-        double join = split > 1 ? th[SPLIT_US] * 1e-3 + th[JOIN] * batch * h * split * dv * 8 / l2_rate : 0;
-        double ms = ft__smooth_max(fmax(stream, mma_ms), memory_ms, th[SMOOTH]) + join;
+        double stream = waves * (tile_ms + ceil(j->kv / split) * per_key);
+        double join = split > 1 ? th[SPLIT_US] * 1e-3 + th[JOIN] * j->batch * j->h * split * j->dv * 8 / j->l2_rate : 0;
+        double ms = ft__smooth_max(fmax(stream, j->mma_ms), j->memory_ms, th[SMOOTH]) + join;
         if (ms < best.ms) best = (plan){ms, stream, join, tasks, load, (int)split};
     }
     /* Reading queries, writing outputs and the new keys: a few instructions per head, by waves of heads. */
-    best.ms += th[HEAD_US] * 1e-3 * batch * (h + 2 * kvh) / (sms * FT_K_ATTENTION_DECODE_HEADS);
-    out->compute_ms = fmax(best.stream_ms, mma_ms);
-    out->memory_ms = memory_ms;
+    best.ms += th[HEAD_US] * 1e-3 * j->batch * (j->h + 2 * j->kvh) / (sms * FT_K_ATTENTION_DECODE_HEADS);
+    return best;
+}
+
+static void fill_features(const ft_device *device, const ft_op *op, const job *j, const plan *best, double launch_us,
+                          float *f)
+{
+    *f++ = ft__lg(j->batch), *f++ = ft__lg(j->h), *f++ = ft__lg(j->kvh), *f++ = ft__lg(j->kv), *f++ = (float)j->d;
+    *f++ = (float)j->group, *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__lg(1 + (double)op->u.attention.window);
+    *f++ = ft__lg(best->ms * 1e3 / launch_us), *f++ = ft__lg(best->stream_ms / j->memory_ms),
+    *f++ = ft__lg(j->mma_ms / j->memory_ms);
+    *f++ = ft__lg(best->tasks), *f++ = ft__lg(best->waves), *f++ = (float)(best->waves / ceil(best->waves));
+    *f++ = ft__lg(best->split), *f++ = ft__lg(j->bytes / (device->l2_mib * 1048576));
+    *f++ = ft__lg(j->kv / best->split), *f++ = ft__lg(j->pairs / device->sms);
+    *f++ = ft__log2_divisor(op->u.attention.heads, 8), *f++ = ft__log2_divisor((int64_t)j->group, 8);
+    *f++ = ft__lg(j->pairs), *f++ = ft__lg(j->batch * j->h), *f++ = ft__lg(j->bytes);
+    *f++ = (float)(best->join_ms / best->ms), *f++ = (float)j->alone;
+}
+
+static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
+{
+    const job j = job_of(device, op, th);
+    const plan best = plan_of(device, op, th, &j);
+    out->compute_ms = fmax(best.stream_ms, j.mma_ms);
+    out->memory_ms = j.memory_ms;
     out->body_ms = best.ms;
-    out->tile_m = (int)fmin(rows, INT_MAX);
+    out->tile_m = (int)fmin(j.rows, INT_MAX);
     out->tile_n = 64;
     out->split_k = best.split;
     out->tiles = best.tasks;
     out->waves = best.waves;
     out->note = NULL;
-    if (!want) return;
-    float *f = out->feature;
-    *f++ = ft__lg(batch), *f++ = ft__lg(h), *f++ = ft__lg(kvh), *f++ = ft__lg(kv), *f++ = (float)d, *f++ = (float)group;
-    *f++ = (float)(op->dtype == FT_BF16), *f++ = ft__lg(1 + window);
-    *f++ = ft__lg(best.ms * 1e3 / th[LAUNCH]), *f++ = ft__lg(best.stream_ms / memory_ms),
-    *f++ = ft__lg(mma_ms / memory_ms);
-    *f++ = ft__lg(best.tasks), *f++ = ft__lg(best.waves), *f++ = (float)(best.waves / ceil(best.waves));
-    *f++ = ft__lg(best.split), *f++ = ft__lg(bytes / (device->l2_mib * 1048576)), *f++ = ft__lg(kv / best.split);
-    *f++ = ft__lg(pairs / sms), *f++ = ft__log2_divisor(op->u.attention.heads, 8),
-    *f++ = ft__log2_divisor((int64_t)group, 8);
-    *f++ = ft__lg(pairs), *f++ = ft__lg(batch * h), *f++ = ft__lg(bytes), *f++ = (float)(best.join_ms / best.ms);
-    *f++ = (float)alone;
+    if (want) fill_features(device, op, &j, &best, th[LAUNCH], out->feature);
 }
 
 const ft_family ft__decode_family = {

@@ -1,4 +1,4 @@
-/* depthwise.c: one filter per channel, no product: multiply-adds by the lane, or bytes.
+/* depthwise.c: one filter per channel, no product: instructions by what an SM issues, or bytes.
  *
  * Who computes it is PyTorch's choice (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise): cuDNN channels last,
  * cuDNN for fp16 in NCHW where filter, stride and channels suit it, else kernels of PyTorch's own, whatever the format.
@@ -89,7 +89,7 @@ static double direct_filter_ms(const ft_device *device, double pixels, double bl
 /* Layers that no specialised kernel takes; 0: others. */
 static double special_ms(const ft_device *device, const ft_op *op, int part, double results, double sums)
 {
-    double c = (double)op->u.conv.c, k = (double)op->u.conv.k, lanes = ft__lane_rate(device);
+    double c = (double)op->u.conv.c, k = (double)op->u.conv.k, lanes = ft__issue_rate(device);
     int64_t r = op->u.conv.r, s = op->u.conv.s;
     if (!last_half(op)) return 0;
     if (k > c && part == FORWARD)
@@ -126,7 +126,7 @@ ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
         const effort *f = &efforts[by][part];
         double ms = special_ms(device, op, part, n * k * oh * ow, sums[part]);
         out.alone |= ms > 0;
-        if (!(ms > 0)) ms = sums[part] * each(f, op->u.conv.r) / ft__lane_rate(device);
+        if (!(ms > 0)) ms = sums[part] * each(f, op->u.conv.r) / ft__issue_rate(device);
         out.compute_ms += ms;
         out.memory_ms += bytes;
         out.ms += f->start_us * 1e-3 + fmax(ms, bytes);

@@ -223,7 +223,7 @@ static ft_status forecast_held(const ft_predictor *p, const ft_device *device, c
     ft_op longer;
     ft_forecast steady = *out;
     if (ft__library_longer(op, &longer)) FT_TRY(forecast_whole(p, device, &longer, quantile, &steady, err));
-    ft__library_apply(device, op, &steady, out);
+    ft__library_apply(device, op, &steady, quantile, out);
     return FT_OK;
 }
 

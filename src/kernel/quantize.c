@@ -15,7 +15,6 @@
  * fp8 conversions cost instructions (no vectorised kernel in PyTorch: 3.3 TB/s on H200, where a copy reaches 4.3).
  *
  * Leaves out: block scales (MX formats, 1x128), which engines fuse into the kernel before. */
-#include <math.h>
 #include <string.h>
 
 #include "graph/operator.h"

@@ -2,7 +2,6 @@
 #include "kernel/reference.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "device/gpu.h"

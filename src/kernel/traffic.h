@@ -30,4 +30,10 @@ static inline double ft__lane_rate(const ft_device *device)
 {
     return (double)device->sms * device->lanes_per_sm * ft__running_mhz(device) * 1e3;
 }
+
+/* The same of what its schedulers issue: where fp32 has half the lanes, integers have the other half. */
+static inline double ft__issue_rate(const ft_device *device)
+{
+    return (double)device->sms * device->issue_lanes_per_sm * ft__running_mhz(device) * 1e3;
+}
 #endif

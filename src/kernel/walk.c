@@ -41,6 +41,9 @@ static const pace paces[FT_WALK_COUNT] = {
     [FT_WALK_AVERAGE] = FT_K_WALK_PACE_AVERAGE,
     [FT_WALK_AVERAGE_LAST] = FT_K_WALK_PACE_AVERAGE_LAST,
     [FT_WALK_AVERAGE_BACKWARD] = FT_K_WALK_PACE_AVERAGE_BACKWARD,
+    [FT_WALK_ADAPTIVE] = FT_K_WALK_PACE_ADAPTIVE,
+    [FT_WALK_ADAPTIVE_LAST] = FT_K_WALK_PACE_ADAPTIVE_LAST,
+    [FT_WALK_ADAPTIVE_LAST_BACKWARD] = FT_K_WALK_PACE_ADAPTIVE_LAST_BACKWARD,
     [FT_WALK_NEAREST] = FT_K_WALK_PACE_NEAREST,
     [FT_WALK_NEAREST_LAST] = FT_K_WALK_PACE_NEAREST_LAST,
     [FT_WALK_NEAREST_BACKWARD] = FT_K_WALK_PACE_NEAREST_BACKWARD,
@@ -48,11 +51,17 @@ static const pace paces[FT_WALK_COUNT] = {
     [FT_WALK_LINEAR] = FT_K_WALK_PACE_LINEAR,
     [FT_WALK_LINEAR_LAST] = FT_K_WALK_PACE_LINEAR_LAST,
     [FT_WALK_LINEAR_BACKWARD] = FT_K_WALK_PACE_LINEAR_BACKWARD,
+    [FT_WALK_LINEAR_WIDE_BACKWARD] = FT_K_WALK_PACE_LINEAR_WIDE_BACKWARD,
     [FT_WALK_LINEAR_LAST_BACKWARD] = FT_K_WALK_PACE_LINEAR_LAST_BACKWARD,
     [FT_WALK_VOLUME] = FT_K_WALK_PACE_VOLUME,
     [FT_WALK_VOLUME_BACKWARD] = FT_K_WALK_PACE_VOLUME_BACKWARD,
     [FT_WALK_CUBIC] = FT_K_WALK_PACE_CUBIC,
+    [FT_WALK_CUBIC_SAME] = FT_K_WALK_PACE_CUBIC_SAME,
     [FT_WALK_CUBIC_BACKWARD] = FT_K_WALK_PACE_CUBIC_BACKWARD,
+    [FT_WALK_CUBIC_WIDE_BACKWARD] = FT_K_WALK_PACE_CUBIC_WIDE_BACKWARD,
+    [FT_WALK_SMOOTH] = FT_K_WALK_PACE_SMOOTH,
+    [FT_WALK_SMOOTH_LAST] = FT_K_WALK_PACE_SMOOTH_LAST,
+    [FT_WALK_SMOOTH_BACKWARD] = FT_K_WALK_PACE_SMOOTH_BACKWARD,
     [FT_WALK_SAMPLE] = FT_K_WALK_PACE_SAMPLE,
     [FT_WALK_SAMPLE_LAST] = FT_K_WALK_PACE_SAMPLE_LAST,
     [FT_WALK_SAMPLE_CUBIC] = FT_K_WALK_PACE_SAMPLE_CUBIC,
@@ -91,12 +100,12 @@ static const pace paces[FT_WALK_COUNT] = {
 };
 static const pace held_result = FT_K_WALK_PACE_HELD_RESULT, held_gradient = FT_K_WALK_PACE_HELD_GRADIENT,
                   group_moments_held = FT_K_WALK_PACE_GROUP_MOMENTS_HELD, channels_far = FT_K_WALK_PACE_CHANNELS_FAR,
-                  channels_far_back = FT_K_WALK_PACE_CHANNELS_FAR_BACKWARD;
+                  channels_far_back = FT_K_WALK_PACE_CHANNELS_FAR_BACKWARD, linear_held = FT_K_WALK_PACE_LINEAR_HELD;
 
 /* cuDNN's half-precision kernels read a channel once where the block can keep it, one operand going forward and two
  * going back; else they walk over it twice. Sums of a group norm are of what the kernel before wrote, which the cache
  * may still have. A trip is 512 elements of two bytes. A softmax along channels goes over them again and again: 1,024
- * threads find what the SM keeps. */
+ * threads find what the SM keeps. Interpolations whose results the cache holds do not wait for memory. */
 static const pace *pace_of(const ft_device *device, ft_walk walk, double trips, double blocks)
 {
     double room = FT_K_WALK_HELD_SHARE * device->smem_kib_per_sm * 1024, operand = trips * 512 * 2;
@@ -104,6 +113,7 @@ static const pace *pace_of(const ft_device *device, ft_walk walk, double trips, 
     if (walk == FT_WALK_GROUP_MOMENTS && operand * blocks <= cache) return &group_moments_held;
     if (walk == FT_WALK_BOTH_HALF && operand <= room) return &held_result;
     if (walk == FT_WALK_GRADIENT_HALF && 2 * operand <= room) return &held_gradient;
+    if (walk == FT_WALK_LINEAR && trips * blocks * 1024 * 2 <= cache) return &linear_held;
     if (walk == FT_WALK_CHANNELS && 2 * operand > room) return &channels_far;
     if (walk == FT_WALK_CHANNELS_BACKWARD && 2 * operand > room) return &channels_far_back;
     return &paces[walk];

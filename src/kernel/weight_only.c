@@ -44,7 +44,8 @@ bool ft__weight_kernel_runs(const ft_device *device, ft_weight_kernel kernel)
     return device->vendor == FT_VENDOR_NVIDIA && device->async_copy != FT_COPY_NONE;
 }
 
-ft_weight_kernel ft__weight_kernel(const ft_device *device, const ft_op *op)
+/* The kernel said, or the usual one for the format on this device. */
+static ft_weight_kernel kernel_of(const ft_device *device, const ft_op *op)
 {
     if (op->u.gemm.by != FT_WEIGHTS_ANY) return (ft_weight_kernel)op->u.gemm.by;
     if (op->weights == FT_STORED_NF4) return FT_WEIGHTS_BITSANDBYTES;
@@ -61,7 +62,7 @@ static const struct ft__k_weight_only_kernels *figures_of(ft_weight_kernel kerne
 
 ft_dtype ft__multiplied_in(const ft_device *device, const ft_op *op)
 {
-    bool integers = ft__weight_only(op) && figures_of(ft__weight_kernel(device, op))->scaled_per_lane > 0;
+    bool integers = ft__weight_only(op) && figures_of(kernel_of(device, op))->scaled_per_lane > 0;
     return integers && device->peak_tflops[FT_INT8] > 0 ? FT_INT8 : op->dtype;
 }
 
@@ -100,7 +101,7 @@ static double fused_ms(const ft_device *device, const ft_op *op, const ft_foreca
 ft_status ft__weight_only_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                                    ft_forecast *out, ft_error *err)
 {
-    ft_weight_kernel kernel = ft__weight_kernel(device, op);
+    ft_weight_kernel kernel = kernel_of(device, op);
     const struct ft__k_weight_only_kernels *k = figures_of(kernel);
     ft_op plain = *op;
     ft_forecast dense;

@@ -7,8 +7,7 @@
 bool ft__weight_only(const ft_op *op);
 ft_status ft__weight_only_forecast(const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
                                    ft_forecast *out, ft_error *err);
-/* The kernel said, or the usual one for the format on this device; whether it runs there. */
-ft_weight_kernel ft__weight_kernel(const ft_device *device, const ft_op *op);
+/* Whether a device can run it. */
 bool ft__weight_kernel_runs(const ft_device *device, ft_weight_kernel kernel);
 const char *ft__weight_kernel_name(ft_weight_kernel kernel);
 /* What a product's operands are when they meet: integers of 8 bits where its kernel rounds activations to them. */

@@ -9,7 +9,8 @@ double ft__cut_kv_part(const cutter *c)
     return kv >= 1 && kv < tp ? 1 / kv : 1 / tp;
 }
 
-double ft__cut_columns(const cutter *c, const ft_node *n)
+/* The part of a product's columns that one rank holds. */
+static double columns_of(const cutter *c, const ft_node *n)
 {
     double tp = (double)c->p->tp, heads = (double)c->model->heads, kv = (double)c->model->kv_heads;
     ft_site site = ft__node_site(n);
@@ -60,7 +61,7 @@ void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count)
         if (expert && expert_bias(c, bias)) cut_parameter(c, bias, 1 / ep, is_down(n) ? 1 : 1 / etp);
         if (tp <= 1) continue;
         if (n->verb == FT_DO_LINEAR && n->cut == FT_CUT_COLUMNS) {
-            double columns = ft__cut_columns(c, n);
+            double columns = columns_of(c, n);
             cut_parameter(c, weight, columns, 1);
             cut_parameter(c, bias, 1, columns);
         } else if (n->verb == FT_DO_LINEAR && n->cut == FT_CUT_ROWS) {
@@ -83,7 +84,7 @@ void ft__cut_linear(cutter *c, ft_node *n)
     o.mixed = false;
     bool partial = false;
     if (n->cut == FT_CUT_COLUMNS && tp > 1 && !s.split) {
-        double columns = ft__cut_columns(c, n);
+        double columns = columns_of(c, n);
         n->in[0] = ft__cut_f(c, n->at, x);
         o = (share){.rows = s.rows * (s.tokens ? tp : 1), .cols = columns, .part = columns, .split = true};
         o.in_cols = true;

@@ -53,7 +53,6 @@ void ft__cut_g(cutter *c, ft_at at, ft_ref x);             /* x is a partial sum
 void ft__cut_sums(cutter *c, const ft_node *n, int count); /* statistics of rows that are split by columns */
 
 /* Rules (cut_products.c, cut_attention.c, cut_rows.c). Each emits the node. */
-double ft__cut_columns(const cutter *c, const ft_node *n); /* the part of a product's columns that one rank holds */
 void ft__cut_weights(cutter *c, const ft_node *nodes, int32_t count);
 void ft__cut_linear(cutter *c, ft_node *n);
 void ft__cut_matmul(cutter *c, ft_node *n);

@@ -116,6 +116,44 @@ static void renumber_parts(const int32_t *renumbered, int32_t before, int32_t no
             if (renumbered[b] >= 0) parts[c * now + renumbered[b]] = parts[c * before + b];
 }
 
+/* The block with its nodes behind those that stay, and so many of its repetitions. */
+static ft_status keep_block(ft_graph *g, const ft_node *nodes, int32_t b, int64_t repeat, bool *used, ft_block *out,
+                            ft_error *err)
+{
+    ft_block block = g->blocks[b];
+    int32_t start = g->node_count;
+    for (int32_t i = block.first; i < block.first + block.count; i++)
+        if (!ft__graph_node(g, &nodes[i])) return ft__no_memory(err);
+    block.first = start;
+    for (int32_t i = block.first; i < block.first + block.count; i++)
+        for (int k = 0; k < g->nodes[i].in_count; k++)
+            if (g->nodes[i].in[k] >= 0) used[g->tensors[g->nodes[i].in[k]].storage] = true;
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        ft_tensor *t = &g->tensors[i];
+        if (t->block == b && (t->role == FT_PARAMETER || t->role == FT_CACHE) && t->copies == block.repeat)
+            t->copies = repeat;
+    }
+    block.repeat = repeat;
+    *out = block;
+    return FT_OK;
+}
+
+/* Parameters follow their block; what several stages need (a tied table) stays where it is used. */
+static void keep_tensors(ft_graph *g, const bool *used, const int32_t *renumbered)
+{
+    for (int32_t i = 0; i < g->tensor_count; i++) {
+        ft_tensor *t = &g->tensors[i];
+        bool kept_here = used[i] || (t->block >= 0 && t->block < g->block_count && renumbered[t->block] >= 0);
+        bool elsewhere = t->role == FT_PARAMETER || t->role == FT_CACHE || t->role == FT_BUFFER || t->role == FT_INPUT;
+        if (elsewhere && !kept_here) {
+            t->role = FT_INPUT;
+            t->element_bytes = 0;
+            t->trained = false;
+        }
+        if (t->block >= 0) t->block = renumbered[t->block]; /* tensors name their blocks by number */
+    }
+}
+
 ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_chunks *chunks, ft_error *err)
 {
     int64_t count = ft__parallel_chunks(p);
@@ -139,20 +177,8 @@ ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_
     for (int32_t b = 0; b < g->block_count; b++) {
         renumbered[b] = kept[b] > 0 ? out : -1;
         if (kept[b] <= 0) continue;
-        ft_block block = g->blocks[b];
-        int32_t start = g->node_count;
-        for (int32_t i = block.first; i < block.first + block.count; i++)
-            if (!ft__graph_node(g, &nodes[i])) return ft__no_memory(err);
-        block.first = start;
-        for (int32_t i = block.first; i < block.first + block.count; i++)
-            for (int k = 0; k < g->nodes[i].in_count; k++)
-                if (g->nodes[i].in[k] >= 0) used[g->tensors[g->nodes[i].in[k]].storage] = true;
-        for (int32_t i = 0; i < g->tensor_count; i++) {
-            ft_tensor *t = &g->tensors[i];
-            if (t->block == b && (t->role == FT_PARAMETER || t->role == FT_CACHE) && t->copies == block.repeat)
-                t->copies = kept[b];
-        }
-        block.repeat = kept[b];
+        ft_block block;
+        FT_TRY(keep_block(g, nodes, b, kept[b], used, &block, err));
         /* What a stage that is not there would hand on is received. Behind another chunk it takes that one's result:
          * both run, and gradients flow through both. */
         int32_t source = block.fed_by != FT_NONE ? g->tensors[block.fed_by].block : -1;
@@ -164,18 +190,7 @@ ft_status ft__layout_stage(ft_graph *g, const ft_parallel *p, int64_t stage, ft_
         renumber_parts(renumbered, g->block_count, out, count, parts);
         chunks->blocks = out;
     }
-    /* Parameters follow their block; what several stages need (a tied table) stays where it is used. */
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        ft_tensor *t = &g->tensors[i];
-        bool kept_here = used[i] || (t->block >= 0 && t->block < g->block_count && renumbered[t->block] >= 0);
-        bool elsewhere = t->role == FT_PARAMETER || t->role == FT_CACHE || t->role == FT_BUFFER || t->role == FT_INPUT;
-        if (elsewhere && !kept_here) {
-            t->role = FT_INPUT;
-            t->element_bytes = 0;
-            t->trained = false;
-        }
-        if (t->block >= 0) t->block = renumbered[t->block]; /* tensors name their blocks by number */
-    }
+    keep_tensors(g, used, renumbered);
     g->block_count = out;
     ft__graph_recount(g);
     return FT_OK;

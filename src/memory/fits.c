@@ -52,23 +52,6 @@ static ft_status largest_below(trial *t, const ft_workload *work, int64_t below,
     return FT_OK;
 }
 
-ft_status ft__largest_batch(const ft_workload *work, ft_memory_of memory_of, void *user, int64_t *out, ft_error *err)
-{
-    trial t = {.memory_of = memory_of, .user = user, .err = err};
-    static const int64_t MOST = (int64_t)1 << 24; /* sequences: beyond any GPU */
-    ft_workload one = *work;
-    one.accumulate = 1;
-    int64_t below = one.batch < 1 ? 1 : one.batch;
-    for (bool good = true; good && below < MOST;) {
-        one.batch = below;
-        FT_TRY(ask(&t, &one, &good));
-        if (good) below *= 2;
-    }
-    one.accumulate = work->accumulate;
-    one.batch = work->batch;
-    return largest_below(&t, &one, below, out);
-}
-
 /* -- changes ----------------------------------------------------------------------------------- */
 
 typedef enum change {

@@ -19,7 +19,4 @@ typedef struct ft_remedy {
 } ft_remedy;
 
 ft_status ft__memory_remedy(const ft_workload *work, ft_memory_of memory_of, void *user, ft_remedy *out, ft_error *err);
-
-/* The largest batch that fits with the rest of the workload as it is; 0 when one sequence does not. */
-ft_status ft__largest_batch(const ft_workload *work, ft_memory_of memory_of, void *user, int64_t *out, ft_error *err);
 #endif

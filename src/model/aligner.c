@@ -3,19 +3,18 @@
 #include "graph/emit.h"
 #include "model/mixers.h"
 
-/* Scores less the largest of each row, masked, and their softmax: products of `groups` times [queries, dim]. */
-ft_ref ft__part_written_out(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, int64_t groups, int64_t queries,
-                            int64_t keys, int64_t dim)
+/* Scores less the largest of each row, masked, and their softmax: no fused kernel takes the largest off. */
+ft_ref ft__part_scored(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scored *of)
 {
     ft_build *b = &m->b;
     const int32_t first = b->g->node_count;
-    ft_ref scores = ft__matmul(b, at, q, k, groups, queries, keys, dim, "nt");
+    ft_ref scores = ft__matmul(b, at, q, k, of->groups, of->queries, of->keys, of->dim, "nt");
     ft_ref largest = ft__detach(b, ft__reduce(b, at, "amax", scores));
     scores = ft__pointwise2(b, at, "sub", scores, largest);
-    scores = ft__pointwise2(b, at, "masked_fill", scores, ft__input(b, groups * queries, keys, 1));
+    scores = ft__pointwise2(b, at, "masked_fill", scores, ft__input(b, of->groups * of->queries, of->keys, 1));
     scores = ft__softmax(b, at, scores, false);
     for (int32_t i = first; i < b->g->node_count && b->status == FT_OK; i++) b->g->nodes[i].core = true;
-    return ft__matmul(b, at, scores, v, groups, queries, dim, keys, "nn");
+    return ft__matmul(b, at, scores, v, of->groups, of->queries, of->dim, of->keys, "nn");
 }
 
 /* What is added, times the tanh of a number that is learned. */
@@ -40,7 +39,8 @@ ft_ref ft__part_aligner(ft_maker *m, ft_ref x)
     q = ft__contiguous(b, FT_AT(CROSS_ATTEND), ft__view(b, q, pairs * m->q_len, dim, true));
     k = ft__contiguous(b, FT_AT(CROSS_ATTEND), ft__view(b, k, pairs * m->source_len, dim, true));
     v = ft__contiguous(b, FT_AT(CROSS_ATTEND), ft__view(b, v, pairs * m->source_len, dim, true));
-    ft_ref y = ft__part_written_out(m, FT_AT(CROSS_ATTEND), q, k, v, pairs, m->q_len, m->source_len, dim);
+    const ft_scored of = {.groups = pairs, .queries = m->q_len, .keys = m->source_len, .dim = dim};
+    ft_ref y = ft__part_scored(m, FT_AT(CROSS_ATTEND), q, k, v, &of);
     y = ft__contiguous(b, FT_AT(CROSS_MERGE), ft__view(b, y, m->batch * m->q_len, a->hidden, m->q_len > 1));
     y = ft__linear(b, FT_AT(CROSS_O_PROJ), y, a->hidden, a->protein.aligner_bias ? FT_BIAS : FT_NO_BIAS, FT_CUT_ROWS);
     x = ft__add(b, FT_AT(CROSS_RESIDUAL), x, opened(m, y));

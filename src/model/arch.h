@@ -291,7 +291,7 @@ typedef struct ft_arch {
     bool dynamic_mask;  /* attention is masked by what values say: doge */
     bool sub_norms;     /* what attention and the network made is normed before their last products: bitnet */
     bool mlp_sub_norm;  /* the network's alone: kosmos-2.5 */
-    bool value_norm, plain_heads_norm; /* values are normed without a weight: gemma4; heads' norm has no weight */
+    bool value_norm;    /* values are normed without a weight: gemma4 */
     int64_t index_heads, index_dim, index_topk; /* an indexer picks so many tokens: deepseek_v32 */
     int64_t index_blocks;                       /* whose keys are blocks of so many tokens: minimax_m3 */
     int64_t index_pool;                         /* whose keys are gated means of so many tokens: glm5_next */

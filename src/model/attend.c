@@ -308,54 +308,60 @@ static ft_ref in_order(ft_maker *m, ft_at at, ft_ref x, bool apart)
     return x;
 }
 
-ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
+/* Traced, transformers makes a mask of its own even where nothing is hidden, and over 197 keys no fused kernel takes
+ * it: sdpa is taken apart (vit and bert on our H200, PyTorch 2.11, forward and training). timm passes none and keeps
+ * eager's kernel; compiled forward passes without a mask are taken for its, and so is training of pictures where
+ * compiled layers are taken to pass none. */
+static bool traced_with_mask(const ft_maker *m, const ft_scores *s)
 {
-    enum { WIDEST = 256 };
-    ft_build *b = &m->b;
-    const ft_attention_shape *a = &s->shape;
-    if (m->work->attention == FT_EAGER || (s->eager_only && m->work->attention == FT_SDPA))
-        return eager(m, at, q, k, v, s);
-    ft_execution how = m->work->execution;
-    bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
-    /* Traced, transformers makes a mask of its own even where nothing is hidden, and over 197 keys no fused kernel
-     * takes it: sdpa is taken apart (vit and bert on our H200, PyTorch 2.11, forward and training). timm passes none
-     * and keeps eager's kernel; compiled forward passes without a mask are taken for its. */
-    bool wants = m->work->task == FT_TRAIN || s->mask;
-    bool traced = how == FT_RUN_COMPILE && !a->causal && wants && a->q_len > 1 && !m->engine;
-    bool repeats = a->kv_heads < a->heads &&
-                   ((m->stack->repeats_keys && m->work->task == FT_TRAIN) || ft__sdpa_copies_groups(m->work));
-    if (((s->broadcast && !repeats) || traced) && m->work->attention == FT_SDPA) return plain(m, at, q, k, v, s);
+    bool timms = m->work->causal_by_name && m->arch->design == FT_VIT;
+    bool passes = (m->work->task == FT_TRAIN && m->stack->passes_masks && !timms) || s->mask;
+    return m->work->execution == FT_RUN_COMPILE && !s->shape.causal && passes && s->shape.q_len > 1 && !m->engine;
+}
+
+static bool repeats_keys(const ft_maker *m, const ft_attention_shape *a)
+{
+    if (a->kv_heads >= a->heads) return false;
+    return (m->stack->repeats_keys && m->work->task == FT_TRAIN) || ft__sdpa_copies_groups(m->work);
+}
+
+/* What the framework asks the kernel for, which may be more than the layer needs. */
+static ft_attention_shape shape_asked(const ft_maker *m, const ft_attention_shape *a)
+{
     ft_attention_shape shape = *a;
+    const bool sdpa = m->work->attention == FT_SDPA;
+    const ft_execution how = m->work->execution;
     /* The package of that name, in eager models as in Megatron's: published long-context runs on H100 (NeMo, 16k to 1M
      * tokens) go at its rate, 310 TFLOP/s forward and backward. Serving engines have newer kernels. */
     shape.library = library_of(m);
     /* sdpa has no window: beyond it a mask says which keys count, and all of them are computed. */
-    if (shape.window > 0 && (m->work->attention == FT_SDPA || shape.window >= shape.kv_len)) {
+    if (shape.window > 0 && (sdpa || shape.window >= shape.kv_len)) {
         shape.masked |= shape.window < shape.kv_len;
         shape.window = 0;
     }
     /* A model of transformers that is being traced cannot ask whether its mask hides anything: it is always passed. A
      * layer by itself gets the answer from outside; frameworks' own layers say that they are causal. */
+    bool compiled = how == FT_RUN_COMPILE || how == FT_RUN_CUDA_GRAPH;
     bool passes = m->stack->passes_masks && !m->work->causal_by_name;
-    if (compiled && passes && m->work->scope != FT_SCOPE_LAYERS && shape.causal && m->work->attention == FT_SDPA)
-        shape.masked = true;
+    if (compiled && passes && m->work->scope != FT_SCOPE_LAYERS && shape.causal && sdpa) shape.masked = true;
     /* Where a batch is padded the mask hides something, and is passed from eager code, too. */
     if (m->work->padded && m->stack->passes_masks && a->q_len > 1) shape.masked = true;
-    /* An earlier version of PyTorch may pick another kernel, or have none. */
-    ft_sdpa_way way = ft__sdpa_pick(m->work, a, shape.masked, s->dropout, &shape.library);
-    if (way == FT_SDPA_WRITTEN_OUT) return plain(m, at, q, k, v, s);
+    return shape;
+}
+
+/* One kernel over queries, keys and values that are copied first where it cannot read them as they lie. */
+static ft_ref fused(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s, ft_attention_shape *shape)
+{
+    ft_build *b = &m->b;
+    const ft_attention_shape *a = &s->shape;
     int64_t v_dim = a->v_dim ? a->v_dim : a->head_dim;
-    /* Neither cuDNN nor FlashAttention takes wider heads: sdpa falls back to the memory-efficient kernels. */
-    if (a->head_dim > WIDEST && m->work->attention == FT_SDPA && !m->engine && a->q_len > 1)
-        shape.library = FT_LIBRARY_XFORMERS;
-    if (shape.masked && m->work->attention == FT_SDPA && !m->engine) return masked(m, at, q, k, v, s, &shape);
     q = ft__view(b, q, a->batch * a->heads * a->q_len, a->head_dim, !s->q_dense);
     k = ft__view(b, k, a->batch * a->kv_heads * a->kv_len, a->head_dim, !s->k_dense);
     v = ft__view(b, v, a->batch * a->kv_heads * a->kv_len, v_dim, !s->v_dense);
-    if (repeats) {
+    if (repeats_keys(m, a)) {
         k = repeated(b, k, a->batch * a->heads * a->kv_len, a->head_dim);
         v = repeated(b, v, a->batch * a->heads * a->kv_len, v_dim);
-        shape.kv_heads = a->heads;
+        shape->kv_heads = a->heads;
     }
     bool reorders = m->stack->order_copies > 0 && m->work->task == FT_TRAIN, several = a->batch > 1;
     if (reorders) {
@@ -364,10 +370,28 @@ ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, cons
         k = in_order(m, at, k, rotated && !several);
         v = in_order(m, at, v, false);
     }
-    ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
+    ft_ref y = ft__attention(b, at, q, k, v, shape, s->dropout);
     if (reorders && several && b->status == FT_OK) {
         const ft_tensor t = *ft__tensor_of(b, y);
         return ft__copy(b, FT_AT(ATTN_MERGE), y, t.rows, t.cols);
     }
     return m->work->attention == FT_SDPA ? merged(b, y, s) : y;
+}
+
+ft_ref ft__part_attend(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scores *s)
+{
+    enum { WIDEST = 256 };
+    const ft_attention_shape *a = &s->shape;
+    const bool sdpa = m->work->attention == FT_SDPA;
+    if (m->work->attention == FT_EAGER || (s->eager_only && sdpa)) return eager(m, at, q, k, v, s);
+    bool broadcast = s->broadcast && !repeats_keys(m, a);
+    if (sdpa && (broadcast || traced_with_mask(m, s))) return plain(m, at, q, k, v, s);
+    ft_attention_shape shape = shape_asked(m, a);
+    /* An earlier version of PyTorch may pick another kernel, or have none. */
+    ft_sdpa_way way = ft__sdpa_pick(m->work, a, shape.masked, s->dropout, &shape.library);
+    if (way == FT_SDPA_WRITTEN_OUT) return plain(m, at, q, k, v, s);
+    /* Neither cuDNN nor FlashAttention takes wider heads: sdpa falls back to the memory-efficient kernels. */
+    if (a->head_dim > WIDEST && sdpa && !m->engine && a->q_len > 1) shape.library = FT_LIBRARY_XFORMERS;
+    if (shape.masked && sdpa && !m->engine) return masked(m, at, q, k, v, s, &shape);
+    return fused(m, at, q, k, v, s, &shape);
 }

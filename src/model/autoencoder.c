@@ -37,27 +37,22 @@ static ft_latent normed(ft_maker *m, ft_at at, ft_latent p)
     return p;
 }
 
-static ft_latent bent(ft_maker *m, ft_at at, ft_latent p)
-{
-    p = normed(m, at, p);
-    p.x = ft__part_activation(m, at, "silu", p.x);
-    return p;
-}
+static ft_latent activated(ft_maker *m, ft_at at, ft_latent p) { return ft__latent_silu(m, at, normed(m, at, p)); }
 
 /* The sum is divided by a factor of 1, a kernel of its own (ResnetBlock2D.output_scale_factor). */
 static ft_latent residual(ft_maker *m, ft_latent in, int64_t out)
 {
     ft_build *b = &m->b;
     ft__module(b, 2);
-    ft_latent p = filtered(m, FT_AT(CONV1), bent(m, FT_AT(CONV1), in), out, 3);
-    p = filtered(m, FT_AT(CONV2), bent(m, FT_AT(CONV2), p), out, 3);
+    ft_latent p = filtered(m, FT_AT(CONV1), activated(m, FT_AT(CONV1), in), out, 3);
+    p = filtered(m, FT_AT(CONV2), activated(m, FT_AT(CONV2), p), out, 3);
     if (in.channels != out) in = filtered(m, FT_AT(SHORTCUT), in, out, 1);
     p.x = ft__pointwise(b, FT_AT(RESIDUAL), "divu", ft__add(b, FT_AT(RESIDUAL), in.x, p.x));
     return p;
 }
 
 /* One head over all channels; the result is divided by 1 here, too. */
-static ft_latent looked(ft_maker *m, ft_latent in)
+static ft_latent attended(ft_maker *m, ft_latent in)
 {
     ft_build *b = &m->b;
     const int64_t pixels = in.height * in.width, rows = m->batch * pixels, wide = in.channels;
@@ -90,6 +85,12 @@ static ft_latent doubled(ft_maker *m, ft_latent p)
     return filtered(m, FT_AT(DOWNSAMPLE), p, p.channels, 3);
 }
 
+ft_latent ft__latent_silu(ft_maker *m, ft_at at, ft_latent p)
+{
+    p.x = ft__part_activation(m, at, "silu", p.x);
+    return p;
+}
+
 ft_ref ft__against_pixels(ft_maker *m, ft_ref made)
 {
     ft_build *b = &m->b;
@@ -111,7 +112,7 @@ static void make_picture(ft_maker *m)
     if (a->linear_ends) p = filtered(m, FT_AT(PROJECTOR_FC1), p, a->channels, 1); /* post_quant_conv */
     p = filtered(m, FT_AT(STEM), p, a->width[last], 3);
     p = residual(m, p, a->width[last]);
-    if (a->middle_depth > 0) p = looked(m, p);
+    if (a->middle_depth > 0) p = attended(m, p);
     p = residual(m, p, a->width[last]);
     for (int64_t i = last; i >= 0 && b->status == FT_OK; i--) {
         for (int64_t j = 0; j <= a->layers && b->status == FT_OK; j++) p = residual(m, p, a->width[i]);
@@ -119,7 +120,7 @@ static void make_picture(ft_maker *m)
     }
     ft__block_close(b, p.x);
     p.x = ft__block_open(b, FT_BLOCK(HEAD), 1, p.x);
-    p = filtered(m, FT_AT(PROJECTION), bent(m, FT_AT(NORM), p), a->out_channels, 3);
+    p = filtered(m, FT_AT(PROJECTION), activated(m, FT_AT(NORM), p), a->out_channels, 3);
     ft__block_close(b, ft__against_pixels(m, p.x));
 }
 

@@ -104,25 +104,20 @@ static ft_latent normed(ft_maker *m, ft_at at, ft_latent p)
     return p;
 }
 
-static ft_latent bent(ft_maker *m, ft_at at, ft_latent p)
-{
-    p = normed(m, at, p);
-    p.x = ft__part_activation(m, at, "silu", p.x);
-    return p;
-}
+static ft_latent activated(ft_maker *m, ft_at at, ft_latent p) { return ft__latent_silu(m, at, normed(m, at, p)); }
 
 static ft_latent residual(ft_maker *m, ft_latent in, int64_t out)
 {
     ft__module(&m->b, 2);
     ft_latent h = in.channels != out ? filtered(m, FT_AT(SHORTCUT), in, out, 1, 1) : in;
-    ft_latent p = filtered(m, FT_AT(CONV1), bent(m, FT_AT(CONV1), in), out, 3, 3);
-    p = filtered(m, FT_AT(CONV2), bent(m, FT_AT(CONV2), p), out, 3, 3);
+    ft_latent p = filtered(m, FT_AT(CONV1), activated(m, FT_AT(CONV1), in), out, 3, 3);
+    p = filtered(m, FT_AT(CONV2), activated(m, FT_AT(CONV2), p), out, 3, 3);
     p.x = ft__add(&m->b, FT_AT(RESIDUAL), p.x, h.x);
     return p;
 }
 
 /* One head over the latents of each frame. */
-static ft_latent looked(ft_maker *m, ft_latent in)
+static ft_latent attended(ft_maker *m, ft_latent in)
 {
     ft_build *b = &m->b;
     const int64_t plane = in.height * in.width, wide = in.channels, frames = m->batch * in.frames;
@@ -186,13 +181,13 @@ static ft_latent decoded(ft_maker *m, ft_latent p, bool first)
     const ft_arch *a = m->arch;
     const int64_t last = a->stages - 1, times = times_doubled(a);
     p = filtered(m, FT_AT(STEM), p, a->width[last], 3, 3);
-    p = looked(m, residual(m, p, a->width[last]));
+    p = attended(m, residual(m, p, a->width[last]));
     p = residual(m, p, a->width[last]);
     for (int64_t i = last; i >= 0 && b->status == FT_OK; i--) {
         for (int64_t j = 0; j <= a->layers && b->status == FT_OK; j++) p = residual(m, p, a->width[i]);
         if (i > 0) p = doubled(m, p, last - i < times, first);
     }
-    return filtered(m, FT_AT(PROJECTION), bent(m, FT_AT(NORM), p), a->out_channels, 3, 3);
+    return filtered(m, FT_AT(PROJECTION), activated(m, FT_AT(NORM), p), a->out_channels, 3, 3);
 }
 
 /* All frames so far are copied together with the new ones: on average half of the video, read and written. */

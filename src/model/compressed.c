@@ -67,43 +67,68 @@ static ft_ref out_product(ft_maker *m, ft_ref y)
     return ft__linear(b, FT_AT(ATTN_O_PROJ), y, a->hidden, FT_NO_BIAS, FT_CUT_ROWS);
 }
 
+/* Queries from a narrow vector of each token, which `low` is; they are normed and rotated head by head. */
+static ft_ref queries(ft_maker *m, ft_ref x, ft_ref *low)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    const int64_t tokens = m->batch * m->q_len, dim = a->head_dim;
+    *low = ft__linear(b, FT_AT(ATTN_Q_A_PROJ), x, a->q_lora, FT_NO_BIAS, FT_WHOLE);
+    *low = ft__part_norm(m, FT_AT(ATTN_Q_A_NORM), *low, a->norm, false);
+    ft_ref q = ft__linear(b, FT_AT(ATTN_Q_B_PROJ), *low, a->heads * dim, FT_NO_BIAS, FT_CUT_COLUMNS);
+    q = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), ft__view(b, q, tokens * a->heads, dim, false));
+    return ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, dim, a->rotary_dim);
+}
+
+/* What is both key and value of the last tokens, of which the cache keeps `window`. */
+static ft_ref recent(ft_maker *m, ft_ref x, int64_t window)
+{
+    const ft_arch *a = m->arch;
+    const int64_t dim = a->head_dim, seen = m->kv_len;
+    ft_ref kv = ft__linear(&m->b, FT_AT(ATTN_KV_A_PROJ), x, dim, FT_NO_BIAS, FT_WHOLE);
+    kv = ft__part_norm(m, FT_AT(ATTN_KV_A_NORM), kv, a->norm, false);
+    kv = ft__part_rotate(m, FT_AT(ATTN_ROTARY), kv, 1, dim, a->rotary_dim);
+    if (m->work->task == FT_DECODE) m->kv_len = window;
+    kv = ft__part_remember(m, kv, 1, dim);
+    m->kv_len = seen;
+    return kv;
+}
+
+/* Summaries of `compress` tokens each, from the cache where it has them; `count`: how many a query looks at. */
+static ft_ref older(ft_maker *m, ft_ref x, ft_ref low, int64_t compress, bool sparse, int64_t *count)
+{
+    const ft_arch *a = m->arch;
+    const ft_task task = m->work->task;
+    ft_ref fresh = summaries(m, x, compress, a->head_dim);
+    *count = m->kv_len / compress;
+    if (task == FT_DECODE || task == FT_PREFILL) {
+        int64_t rows = m->batch * (*count > 0 ? *count : 1);
+        ft_ref kept = ft__cache(&m->b, rows, a->head_dim, ft_dtype_bytes(m->work->kv_dtype));
+        if (task == FT_DECODE) fresh = kept;
+    }
+    if (compress < COARSE && a->index_topk > 0) {
+        pick(m, x, low, compress, *count);
+        if (sparse && *count > a->index_topk) *count = a->index_topk;
+    }
+    return fresh;
+}
+
 ft_ref ft__part_compressed_attention(ft_maker *m, ft_ref x, int64_t compress)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t tokens = m->batch * m->q_len, dim = a->head_dim, seen = m->kv_len;
+    const int64_t tokens = m->batch * m->q_len, dim = a->head_dim, seen = m->kv_len;
     /* Engines and flash kernels walk over the window and the summaries that count; elsewhere the rest is masked. */
-    bool sparse = m->engine || ft__flashes(m->work->attention);
+    const bool sparse = m->engine || ft__flashes(m->work->attention);
+    const int64_t window = a->window > 0 && a->window < seen ? a->window : seen;
     ft__module(b, 2);
-    ft_ref low = ft__linear(b, FT_AT(ATTN_Q_A_PROJ), x, a->q_lora, FT_NO_BIAS, FT_WHOLE);
-    low = ft__part_norm(m, FT_AT(ATTN_Q_A_NORM), low, a->norm, false);
-    ft_ref q = ft__linear(b, FT_AT(ATTN_Q_B_PROJ), low, a->heads * dim, FT_NO_BIAS, FT_CUT_COLUMNS);
-    q = ft__part_norm_bare(m, FT_AT(ATTN_QK_NORM), ft__view(b, q, tokens * a->heads, dim, false));
-    q = ft__part_rotate(m, FT_AT(ATTN_ROTARY), q, a->heads, dim, a->rotary_dim);
-    ft_ref kv = ft__linear(b, FT_AT(ATTN_KV_A_PROJ), x, dim, FT_NO_BIAS, FT_WHOLE);
-    kv = ft__part_norm(m, FT_AT(ATTN_KV_A_NORM), kv, a->norm, false);
-    kv = ft__part_rotate(m, FT_AT(ATTN_ROTARY), kv, 1, dim, a->rotary_dim);
-    int64_t window = a->window > 0 && a->window < seen ? a->window : seen;
-    if (m->work->task == FT_DECODE) m->kv_len = window;
-    kv = ft__part_remember(m, kv, 1, dim);
-    m->kv_len = seen;
+    ft_ref low;
+    ft_ref q = queries(m, x, &low);
     int64_t extra = 0;
-    ft_ref parts[2] = {kv, FT_NONE};
-    if (compress > 0) {
-        ft_ref fresh = summaries(m, x, compress, dim);
-        extra = seen / compress;
-        if (m->work->task == FT_DECODE || m->work->task == FT_PREFILL) {
-            ft_ref kept = ft__cache(b, m->batch * (extra > 0 ? extra : 1), dim, ft_dtype_bytes(m->work->kv_dtype));
-            if (m->work->task == FT_DECODE) fresh = kept;
-        }
-        parts[1] = fresh;
-        if (compress < COARSE && a->index_topk > 0) {
-            pick(m, x, low, compress, extra);
-            if (sparse && extra > a->index_topk) extra = a->index_topk;
-        }
-    }
-    int64_t keys = (m->work->task == FT_DECODE ? window : seen) + extra;
-    ft_ref all = kv;
+    ft_ref parts[2] = {recent(m, x, window), FT_NONE};
+    if (compress > 0) parts[1] = older(m, x, low, compress, sparse, &extra);
+    const int64_t keys = (m->work->task == FT_DECODE ? window : seen) + extra;
+    ft_ref all = parts[0];
     if (parts[1] != FT_NONE && !m->engine) all = ft__cat(b, FT_AT(ATTN_COMPRESS), 2, parts, m->batch * keys, dim);
     if (ft__flashes(m->work->attention))
         ft__parameter(b, "attn.sinks", 1, a->heads); /* eager attention makes its own */

@@ -127,69 +127,102 @@ static ft_ref solved(ft_build *b, ft_ref x)
     return x;
 }
 
-static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *g)
+/* What the walk over the chunks reads: every chunk's part that no other chunk has a say in. */
+typedef struct chunk_parts {
+    ft_ref q, k, v;              /* padded; q and k of length one */
+    ft_ref rate, v_rate, k_rate; /* learning rates, and what they make of values and keys */
+    ft_ref sums, fade;           /* decay since the start of the chunk, and its exponential */
+    ft_ref between, inside;      /* decay between two tokens of a chunk; what each takes of each */
+    ft_ref fresh, reads;         /* solved for the values, and for what the state adds to them */
+} chunk_parts;
+
+/* Queries, keys and values head by head, in whole chunks. */
+static void lay_chunks(ft_build *b, const ft_delta *d, const ft_delta_given *g, chunk_parts *c)
+{
+    const ft_at at = FT_AT(MIXER_DELTA_DECAY);
+    const int64_t h = d->heads, rows = d->whole * h, lanes = d->batch * h * d->chunks;
+    const bool alone = d->heads == d->key_heads; /* queries and keys are not repeated */
+    c->q = stood(b, g->q, d->tokens * h, d->key_dim, alone);
+    c->k = stood(b, g->k, d->tokens * h, d->key_dim, alone);
+    c->v = stood(b, g->v, d->tokens * h, d->value_dim, true);
+    c->rate = ft__delta_raised(b, g->rate, d->tokens * h, 1);
+    ft_ref decay = ft__delta_raised(b, g->decay, d->tokens * h, 1);
+    c->q = ft__pointwise(b, at, "mulu", ft__delta_unit(b, c->q));
+    c->k = ft__delta_unit(b, c->k);
+    c->q = ft__copy(b, at, c->q, rows, d->key_dim);
+    c->k = ft__copy(b, at, c->k, rows, d->key_dim);
+    c->v = ft__copy(b, at, c->v, rows, d->value_dim);
+    c->rate = ft__copy(b, at, c->rate, rows, 1);
+    c->v_rate = ft__mul(b, at, c->v, c->rate);
+    c->k_rate = ft__mul(b, at, c->k, c->rate);
+    c->sums = ft__row(b, at, "cumsum", ft__view(b, decay, lanes, FT_DELTA_CHUNK, false));
+}
+
+/* What tokens of one chunk do to each other: two products over all pairs, and two triangular systems. */
+static void pair_tokens(ft_build *b, const ft_delta *d, chunk_parts *c)
+{
+    const ft_at decay_at = FT_AT(MIXER_DELTA_DECAY), pairs_at = FT_AT(MIXER_DELTA_PAIRS);
+    const int64_t rows = d->whole * d->heads, lanes = d->batch * d->heads * d->chunks;
+    const int64_t kd = d->key_dim, vd = d->value_dim;
+    c->fade = ft__pointwise(b, decay_at, "exp", ft__view(b, c->sums, rows, 1, false));
+    ft_ref both[2] = {ft__view(b, c->sums, rows, 1, false), ft__view(b, c->sums, lanes, FT_DELTA_CHUNK, false)};
+    c->between = ft__pointwise_over(b, decay_at, "sub", 2, both, rows, FT_DELTA_CHUNK);
+    c->between = ft__pointwise2(b, decay_at, "masked_fill", c->between, ft__delta_triangle(b, FT_DELTA_CHUNK));
+    c->between = ft__pointwise(b, decay_at, "exp", c->between);
+    ft_ref pairs = ft__matmul(b, pairs_at, c->k_rate, c->k, lanes, FT_DELTA_CHUNK, FT_DELTA_CHUNK, kd, "nt");
+    pairs = ft__mul(b, pairs_at, pairs, c->between);
+    c->inside = ft__matmul(b, pairs_at, c->q, c->k, lanes, FT_DELTA_CHUNK, FT_DELTA_CHUNK, kd, "nt");
+    c->inside = ft__mul(b, pairs_at, c->inside, c->between);
+    ft_ref faded = ft__mul(b, decay_at, c->k_rate, c->fade);
+    /* A triangle for the values and one for the keys, each on a copy. */
+    c->fresh = solved(
+        b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, c->v_rate, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"));
+    c->reads = solved(
+        b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, FT_DELTA_CHUNK, kd, FT_DELTA_CHUNK, "nn"));
+}
+
+/* Chunk after chunk: what the state says, what is new to it, and the state that is left. */
+static ft_ref walk_chunks(ft_maker *m, const ft_delta *d, const chunk_parts *c)
 {
     ft_build *b = &m->b;
-    ft_at decay_at = FT_AT(MIXER_DELTA_DECAY), pairs_at = FT_AT(MIXER_DELTA_PAIRS), at = FT_AT(MIXER_DELTA_STATE);
-    int64_t h = d->heads, rows = d->whole * h, lanes = d->batch * h * d->chunks, kd = d->key_dim, vd = d->value_dim;
-    bool alone = d->heads == d->key_heads; /* queries and keys are not repeated */
-    ft_ref q = stood(b, g->q, d->tokens * h, kd, alone), k = stood(b, g->k, d->tokens * h, kd, alone);
-    ft_ref v = stood(b, g->v, d->tokens * h, vd, true), rate = ft__delta_raised(b, g->rate, d->tokens * h, 1);
-    ft_ref decay = ft__delta_raised(b, g->decay, d->tokens * h, 1);
-    q = ft__pointwise(b, decay_at, "mulu", ft__delta_unit(b, q));
-    k = ft__delta_unit(b, k);
-    q = ft__copy(b, decay_at, q, rows, kd);
-    k = ft__copy(b, decay_at, k, rows, kd);
-    v = ft__copy(b, decay_at, v, rows, vd);
-    rate = ft__copy(b, decay_at, rate, rows, 1);
-    ft_ref v_rate = ft__mul(b, decay_at, v, rate), k_rate = ft__mul(b, decay_at, k, rate);
-    ft_ref sums = ft__row(b, decay_at, "cumsum", ft__view(b, decay, lanes, FT_DELTA_CHUNK, false));
-    /* The decay between any two tokens of a chunk. */
-    ft_ref fade = ft__pointwise(b, decay_at, "exp", ft__view(b, sums, rows, 1, false));
-    ft_ref both[2] = {ft__view(b, sums, rows, 1, false), ft__view(b, sums, lanes, FT_DELTA_CHUNK, false)};
-    ft_ref between = ft__pointwise_over(b, decay_at, "sub", 2, both, rows, FT_DELTA_CHUNK);
-    between = ft__pointwise2(b, decay_at, "masked_fill", between, ft__delta_triangle(b, FT_DELTA_CHUNK));
-    between = ft__pointwise(b, decay_at, "exp", between);
-    ft_ref pairs = ft__matmul(b, pairs_at, k_rate, k, lanes, FT_DELTA_CHUNK, FT_DELTA_CHUNK, kd, "nt");
-    pairs = ft__mul(b, pairs_at, pairs, between);
-    ft_ref inside = ft__matmul(b, pairs_at, q, k, lanes, FT_DELTA_CHUNK, FT_DELTA_CHUNK, kd, "nt");
-    inside = ft__mul(b, pairs_at, inside, between);
-    ft_ref faded = ft__mul(b, decay_at, k_rate, fade);
-    /* A triangle for the values and one for the keys, each on a copy. */
-    ft_ref fresh = solved(
-        b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, v_rate, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"));
-    ft_ref reads = solved(
-        b, ft__matmul(b, FT_AT(MIXER_DELTA_SOLVE), pairs, faded, lanes, FT_DELTA_CHUNK, kd, FT_DELTA_CHUNK, "nn"));
-    ft_ref queries = q;
-    q = ft__mul(b, decay_at, q, fade);
+    const ft_at decay_at = FT_AT(MIXER_DELTA_DECAY), at = FT_AT(MIXER_DELTA_STATE), out = FT_AT(MIXER_DELTA_OUTPUT);
+    const int64_t rows = d->whole * d->heads, lanes = d->batch * d->heads * d->chunks, times = d->chunks;
+    const int64_t kd = d->key_dim, vd = d->value_dim;
+    ft_ref q = ft__mul(b, decay_at, c->q, c->fade);
     ft_ref since = ft__pointwise(b, decay_at, "exp",
-                                 ft__pointwise2(b, decay_at, "sub", sums, ft__slice(b, sums, lanes, 1)));
-    k = ft__mul(b, decay_at, k, ft__view(b, since, rows, 1, false));
-    /* The walk over the chunks. */
-    int64_t times = d->chunks, cells = lanes * kd;
-    ft_ref state = ft__activation(b, cells, vd, FT_FP32);
-    reads = ft__each_step(b, reads, times);
-    fresh = ft__each_step(b, fresh, times);
+                                 ft__pointwise2(b, decay_at, "sub", c->sums, ft__slice(b, c->sums, lanes, 1)));
+    ft_ref k = ft__mul(b, decay_at, c->k, ft__view(b, since, rows, 1, false));
+    ft_ref state = ft__activation(b, lanes * kd, vd, FT_FP32);
+    ft_ref reads = ft__each_step(b, c->reads, times);
+    ft_ref fresh = ft__each_step(b, c->fresh, times);
     q = ft__each_step(b, q, times);
     k = ft__each_step(b, k, times);
-    inside = ft__each_step(b, inside, times);
+    ft_ref inside = ft__each_step(b, c->inside, times);
     ft_ref known = ft__delta_step(b, ft__matmul(b, at, reads, state, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
     ft_ref rest = ft__delta_step(b, ft__pointwise2(b, at, "sub", fresh, known), times);
     ft_ref kept = ft__delta_step(b, ft__pointwise(b, at, "mulu", state), times);
     ft_ref added = ft__delta_step(b, ft__matmul(b, at, k, rest, lanes, kd, vd, FT_DELTA_CHUNK, "tn"), times);
     kept = ft__delta_step(b, ft__add(b, at, kept, added), times);
     /* A chunk reads the state that the one before it kept. */
-    ft_ref before = ft__delta_step(
-        b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), q, kept, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
-    ft_ref y = ft__delta_step(
-        b, ft__matmul(b, FT_AT(MIXER_DELTA_OUTPUT), inside, rest, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"),
-        times);
-    y = ft__delta_step(b, ft__add(b, FT_AT(MIXER_DELTA_OUTPUT), before, y), times);
-    y = ft__looped(b, ft__copy(b, FT_AT(MIXER_DELTA_OUTPUT), y, rows, vd), times);
+    ft_ref before = ft__delta_step(b, ft__matmul(b, out, q, kept, lanes, FT_DELTA_CHUNK, vd, kd, "nn"), times);
+    ft_ref y = ft__delta_step(b, ft__matmul(b, out, inside, rest, lanes, FT_DELTA_CHUNK, vd, FT_DELTA_CHUNK, "nn"),
+                              times);
+    y = ft__delta_step(b, ft__add(b, out, before, y), times);
+    y = ft__looped(b, ft__copy(b, out, y, rows, vd), times);
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].assigns = true;
-    if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * h * kd, vd, FT_FP32, kept);
-    ft__part_held(m, 7, (ft_ref[]){k_rate, v_rate, between, g->q, g->k, g->v, queries});
-    y = ft__slice(b, y, d->tokens * h, vd);
+    if (m->work->task == FT_PREFILL) ft__scan_keep(b, d->batch * d->heads * kd, vd, FT_FP32, kept);
+    return y;
+}
+
+static ft_ref written_out(ft_maker *m, const ft_delta *d, const ft_delta_given *g)
+{
+    ft_build *b = &m->b;
+    chunk_parts c = {0};
+    lay_chunks(b, d, g, &c);
+    pair_tokens(b, d, &c);
+    ft_ref y = walk_chunks(m, d, &c);
+    ft__part_held(m, 7, (ft_ref[]){c.k_rate, c.v_rate, c.between, g->q, g->k, g->v, c.q});
+    y = ft__slice(b, y, d->tokens * d->heads, d->value_dim);
     return ft__view(b, ft__cast(b, FT_AT(MIXER_DELTA_OUTPUT), y, b->stored), d->tokens, d->values, false);
 }
 

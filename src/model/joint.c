@@ -6,9 +6,10 @@
  * Flux 2 has one modulation for all layers of a kind, gated networks, no bias, and in its one stream a single product
  * before attention and network and one behind both.
  *
- * A sample is a picture of `image` latents a side and `max_position` words. The loss is the mean square over the
+ * A sample is a picture of latents and `max_position` words. The loss is the mean square over the
  * predicted velocity. Left out: text encoders and the autoencoder, which are models of their own. */
 #include "graph/emit.h"
+#include "model/picture_size.h"
 #include "model/vision.h"
 
 enum { FREQUENCIES = 256, SHIFT = 0, SCALE = 1, GATE = 2, MOST_PARTS = 9 };
@@ -311,13 +312,14 @@ void ft__make_joint(ft_maker *m)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (!ft__vision_task(m)) return;
-    int64_t side = a->image / a->patch, twice = a->dual_layers, ends = a->words_end ? 1 : 0;
+    int64_t rows = a->image / a->patch, across = ft__latents_across(a) / a->patch, twice = a->dual_layers,
+            ends = a->words_end ? 1 : 0;
     streams s = {.seen = FT_NONE,
                  .said = FT_NONE,
                  .to_seen = FT_NONE,
                  .to_said = FT_NONE,
                  .to_one = FT_NONE,
-                 .patches = side * side,
+                 .patches = rows * across,
                  .words = a->max_position};
     ft__block_open(b, FT_BLOCK(CONDITION), 1, FT_NONE);
     ft_ref c = ft__block_close(b, condition(m));

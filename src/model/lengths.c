@@ -8,7 +8,6 @@
 #include "model/lengths.h"
 
 #include <math.h>
-#include <stddef.h>
 
 #include "model/lengths_constants.h"
 

@@ -61,8 +61,11 @@ int64_t ft__buckets_padding(const ft_maker *m);
  * layer. */
 void ft__part_protein(ft_maker *m);
 ft_ref ft__part_aligner(ft_maker *m, ft_ref x);
-ft_ref ft__part_written_out(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, int64_t groups, int64_t queries,
-                            int64_t keys, int64_t dim);
+/* Products of attention over `groups` times [queries, dim] and [keys, dim]. */
+typedef struct ft_scored {
+    int64_t groups, queries, keys, dim;
+} ft_scored;
+ft_ref ft__part_scored(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const ft_scored *of);
 
 /* actor.c: a language model and, beside it, the layers that make actions of what it read. */
 void ft__make_actor(ft_maker *m);

@@ -9,24 +9,27 @@
 #include "model/parts.h"
 #include "model/pytorch.h"
 
-typedef void (*builder)(ft_maker *);
-static const builder builders[FT_DESIGN_COUNT] = {
-    [FT_DECODER_ONLY] = ft__make_transformer,
-    [FT_ENCODER_ONLY] = ft__make_encoder,
-    [FT_ENCODER_DECODER] = ft__make_encoder_decoder,
-    [FT_SPEECH] = ft__make_speech,
-    [FT_VIT] = ft__make_vit,
-    [FT_CLIP] = ft__make_clip,
-    [FT_RESNET] = ft__make_resnet,
-    [FT_CONVNEXT] = ft__make_convnext,
-    [FT_STATE_SPACE] = ft__make_state_space,
-    [FT_DIFFUSION] = ft__make_diffusion,
-    [FT_SOUND] = ft__make_sound,
-    [FT_JOINT] = ft__make_joint,
-    [FT_VIDEO] = ft__make_video,
-    [FT_UNET] = ft__make_unet,
-    [FT_AUTOENCODER] = ft__make_autoencoder,
-};
+void ft__make_design(ft_maker *m)
+{
+    static void (*const builders[FT_DESIGN_COUNT])(ft_maker *) = {
+        [FT_DECODER_ONLY] = ft__make_transformer,
+        [FT_ENCODER_ONLY] = ft__make_encoder,
+        [FT_ENCODER_DECODER] = ft__make_encoder_decoder,
+        [FT_SPEECH] = ft__make_speech,
+        [FT_VIT] = ft__make_vit,
+        [FT_CLIP] = ft__make_clip,
+        [FT_RESNET] = ft__make_resnet,
+        [FT_CONVNEXT] = ft__make_convnext,
+        [FT_STATE_SPACE] = ft__make_state_space,
+        [FT_DIFFUSION] = ft__make_diffusion,
+        [FT_SOUND] = ft__make_sound,
+        [FT_JOINT] = ft__make_joint,
+        [FT_VIDEO] = ft__make_video,
+        [FT_UNET] = ft__make_unet,
+        [FT_AUTOENCODER] = ft__make_autoencoder,
+    };
+    builders[m->arch->design](m);
+}
 
 /* -- the optimizer ----------------------------------------------------------------------------- */
 
@@ -138,12 +141,13 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
 }
 
 /* Training frameworks have layers of their own: the activation is one kernel, large language models are trained without
- * dropout, the head is not tied. Plain transformers writes gelu_new out, and drops out and ties where the config says
- * so. */
+ * dropout, the head is not tied, rows of words that nobody says keep products aligned. Plain transformers writes
+ * gelu_new out, and drops out and ties where the config says so. */
 static const ft_arch *in_a_framework(const ft_arch *arch, const ft_workload *w, ft_arena *arena)
 {
     const ft_stack *stack = ft__stack(w);
-    bool others = stack->own_gelu || stack->no_dropout || stack->own_head;
+    const int64_t words = (int64_t)stack->vocab_multiple;
+    bool others = stack->own_gelu || stack->no_dropout || stack->own_head || words > 1;
     if (w->task != FT_TRAIN || !others || arch->design != FT_DECODER_ONLY) return arch;
     ft_arch *own = ft__arena_alloc(arena, sizeof *own);
     if (!own) return arch;
@@ -151,6 +155,7 @@ static const ft_arch *in_a_framework(const ft_arch *arch, const ft_workload *w, 
     bool written_out = !strcmp(own->activation, "gelu_new") || !strcmp(own->activation, "gelu_fast");
     if (stack->own_gelu && written_out) own->activation = "gelu";
     if (stack->own_head) own->tied = false;
+    if (words > 1) own->vocab = (own->vocab + words - 1) / words * words;
     if (stack->no_dropout) own->embed_dropout = own->attention_dropout = own->residual_dropout = own->mlp_dropout = 0;
     return own;
 }
@@ -174,13 +179,16 @@ ft_status ft__model_forward(const ft_arch *arch, const ft_workload *w, ft_arena 
     if (w->batch < 1 || w->seq < 1) return ft__fail(err, FT_E_RANGE, "batch and seq must be at least 1");
     if ((arch->fixed_batch > 0 && w->batch != arch->fixed_batch) || (arch->fixed_seq > 0 && w->seq != arch->fixed_seq))
         return ft__fail_at(err, FT_E_RANGE, "model", 0, 0,
-                           "the file fixes its sizes: batch %lld and seq %lld cannot be had of it", (long long)w->batch,
-                           (long long)w->seq);
+                           "the file fixes its sizes: batch %lld and seq %lld are not possible with it",
+                           (long long)w->batch, (long long)w->seq);
     ft_graph *g = ft__graph_new(arena, w->dtype);
     if (!g) return ft__no_memory(err);
     ft_maker m = begin(in_a_framework(arch, w, arena), w, g, err);
-    (arch->importer ? arch->importer->make : builders[arch->design])(&m);
+    (arch->importer ? arch->importer->make : ft__make_design)(&m);
     *out = g;
+    if (m.b.status == FT_OK && m.b.lora_rank > 0 && g->trained_tensors == 0)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "lora", 0, 0,
+                           "the model has none of the layers that adapters are added to: nothing would be trained");
     return m.b.status;
 }
 

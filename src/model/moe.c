@@ -5,7 +5,6 @@
  * of switch_transformers, is a Python loop over the experts that were hit, with a synchronisation to find them. Serving
  * engines fuse all of it: FT_OP_MOE. */
 #include <math.h>
-#include <string.h>
 
 #include "graph/emit.h"
 #include "graph/operator.h"
@@ -250,7 +249,10 @@ static ft_ref experts(ft_maker *m, ft_ref x, ft_ref weights)
     ft_ref in = x;
     bool latent = a->expert_width > 0 && a->expert_width != a->hidden;
     if (latent) in = ft__linear(b, FT_AT(MOE_LATENT), x, a->expert_width, FT_NO_BIAS, FT_WHOLE);
-    ft_ref y = m->engine                   ? engine_experts(m, in)
+    const bool gguf = !b->training && b->weights_by == FT_WEIGHTS_GGUF && b->formats &&
+                      b->formats->of[FT_OF_EXPERTS].given;
+    ft_ref y = gguf                        ? ft__gguf_experts(m, in)
+               : m->engine                 ? engine_experts(m, in)
                : m->stack->grouped_experts ? ft__megatron_experts(m, in, weights)
                : a->attn_experts           ? ft__joined_experts(m, in, weights)
                : a->expert_loop            ? ft__sliced_experts(m, in, weights)

@@ -19,6 +19,8 @@ ft_ref ft__all_experts(ft_maker *m, ft_ref x);
 ft_ref ft__route_scores(ft_maker *m, ft_ref x); /* router.c: those scores, [tokens, experts] */
 /* moe_megatron.c: the same by Megatron-Core's kernels. */
 ft_ref ft__megatron_experts(ft_maker *m, ft_ref x, ft_ref weights);
+/* moe_gguf.c: by llama.cpp's. */
+ft_ref ft__gguf_experts(ft_maker *m, ft_ref x);
 /* The order of tokens by their experts. */
 void ft__sort_tokens(ft_maker *m, int64_t routed);
 /* Every row by its expert's weight [experts * out, cols of x]; FT_NONE makes one. */

@@ -173,7 +173,7 @@ void ft__part_pack_table(ft_maker *m, ft_ref table, bool tied)
 {
     ft_build *b = &m->b;
     if (!b->formats || b->weights_by != FT_WEIGHTS_GGUF) return;
-    const ft_weight_format *f = &b->formats->of[tied ? FT_OF_HEAD : FT_OF_MLP];
+    const ft_weight_format *f = &b->formats->of[tied ? FT_OF_HEAD : FT_OF_ATTENTION];
     double bytes = b->weight_bytes;
     if (f->given) b->weight_bytes = ft__format_bytes(f);
     if (f->given) ft__as_weight(b, table);

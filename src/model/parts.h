@@ -123,6 +123,7 @@ ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width);
 
 /* Builders by design. Each makes every forward block and leaves the loss (training) or the result as the last block's
  * carry. */
+void ft__make_design(ft_maker *m);          /* whichever the architecture is */
 void ft__make_transformer(ft_maker *m);     /* decoder-only */
 void ft__make_encoder(ft_maker *m);         /* bert, roberta */
 void ft__make_encoder_decoder(ft_maker *m); /* t5, switch_transformers */

@@ -9,7 +9,7 @@
  * for the first frame and one for each `token_span` behind it; the graph counts rows of `token_row` tokens. What is
  * meant where a request says nothing are `usual_height`, `usual_width` and `usual_frames`.
  *
- * Leaves out: pictures that are not square, but for a video's frames and for those graphs. */
+ * Leaves out: classifiers' pictures that are not square. */
 #include "model/picture_size.h"
 
 #include <inttypes.h>
@@ -117,12 +117,14 @@ ft_status ft__picture_resize(ft_arch *a, ft_picture_size s, ft_error *err)
     if (a->token_pixels > 0) return ft__token_size_settle(a, s, err);
     if (a->design == FT_VIDEO || a->design == FT_AUTOENCODER) return resize_video(a, s, err);
     if (s.height < 1) return FT_OK;
-    if (s.height != s.width) return refuse(s, a, "is forecast for square pictures, such as", s.height, err);
+    const bool oblong = a->design == FT_UNET || a->design == FT_JOINT;
+    if (s.height != s.width && !oblong) return refuse(s, a, "is forecast for square pictures, such as", s.height, err);
     const int64_t halves = a->design == FT_UNET ? (int64_t)1 << (a->stages - 1) : a->patch > 0 ? a->patch : 1;
     const int64_t least = halves * (is_latent(a) ? a->latent_pixels : 1);
-    if (is_latent(a) && s.height % least) return refuse(s, a, "takes multiples of", least, err);
+    if (is_latent(a) && (s.height % least || s.width % least)) return refuse(s, a, "takes multiples of", least, err);
     if (s.height < least) return refuse(s, a, "takes no fewer than", least, err);
     a->image = is_latent(a) ? s.height / a->latent_pixels : s.height;
+    if (oblong) a->latent_width = s.width / a->latent_pixels;
     if (a->design == FT_VIT) { /* clip's positions are its words' */
         const int64_t side = a->image / a->patch;
         a->max_position = a->position_rows = side * side + (a->class_absent ? 0 : 1);

@@ -17,6 +17,8 @@ bool ft__takes_pictures(const ft_arch *arch);
 bool ft__takes_frames(const ft_arch *arch); /* of a video, whose number can be chosen */
 /* The tokens of what a graph of the catalogue means where nothing is asked for; where that is none, FT_E_RANGE. */
 ft_status ft__token_size_settle(ft_arch *arch, ft_picture_size size, ft_error *err);
+/* Latents to a row of a denoiser's picture; `image` is its rows, and both of squares. */
+static inline int64_t ft__latents_across(const ft_arch *a) { return a->latent_width > 0 ? a->latent_width : a->image; }
 /* Gives it that size; nothing where none is asked for, or where it has no such inputs. */
 ft_status ft__picture_resize(ft_arch *arch, ft_picture_size size, ft_error *err);
 #endif

@@ -71,7 +71,8 @@ static ft_ref summed_up(ft_maker *m, ft_ref latents, ft_ref seen, const ft_prote
     q = ft__contiguous(b, at, ft__view(b, ft__pointwise(b, at, "mulu", q), pairs * p->latents, p->latent_dim, true));
     for (int i = 0; i < 2; i++)
         part[i] = ft__contiguous(b, at, ft__view(b, part[i], pairs * keys, p->latent_dim, true));
-    ft_ref y = ft__part_written_out(m, at, q, part[0], part[1], pairs, p->latents, keys, p->latent_dim);
+    const ft_scored of = {.groups = pairs, .queries = p->latents, .keys = keys, .dim = p->latent_dim};
+    ft_ref y = ft__part_scored(m, at, q, part[0], part[1], &of);
     y = ft__contiguous(b, at, ft__view(b, y, m->batch * p->latents, inner, true));
     latents = ft__add(b, at, ft__linear(b, at, y, wide, FT_NO_BIAS, FT_WHOLE), latents);
     y = ft__part_mlp(m, normed(m, FT_AT(PROJECTOR_NORM), latents), p->latent_ffn * wide, "gelu", false, false,

@@ -8,13 +8,10 @@
  * Leaves out: FlashAttention's first generation on Turing, where it ran in fp16; Windows, which had none until 2.2. */
 #include "model/pytorch.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "model/stack.h"
 
-enum { LAST_PATCH = 99, MOST_RELEASES = 64 };
+enum { LAST_PATCH = 99 };
 
 /* Up to two digits; -1: none, or more. */
 static int number(const char **at)

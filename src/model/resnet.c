@@ -54,12 +54,13 @@ static ft_picture stem(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    ft_picture p = {.channels = a->channels, .side = a->image};
+    ft_picture p = {.channels = a->channels, .height = a->image, .width = a->image};
     p.x = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
     if (b->channels_last) p.x = ft__view(b, p.x, m->batch * a->image * a->image, a->channels, false);
     p = conv_norm(m, FT_AT(STEM), p, a->stem_width, 7, 2, a->activation);
-    p.side = (p.side - 1) / 2 + 1; /* 3x3, stride 2, one pixel of border */
-    int64_t rows = m->batch * p.channels, cols = p.side * p.side;
+    p.height = (p.height - 1) / 2 + 1; /* 3x3, stride 2, one pixel of border */
+    p.width = (p.width - 1) / 2 + 1;
+    int64_t rows = m->batch * p.channels, cols = p.height * p.width;
     p.x = b->channels_last ? ft__pool(b, FT_AT(STEM_POOL), p.x, m->batch * cols, p.channels, 9)
                            : ft__pool(b, FT_AT(STEM_POOL), p.x, rows, cols, 9);
     return p;
@@ -68,7 +69,7 @@ static ft_picture stem(ft_maker *m)
 static ft_ref head(ft_maker *m, ft_picture p)
 {
     ft_build *b = &m->b;
-    ft_ref x = ft__view(b, p.x, m->batch * p.channels, p.side * p.side, b->channels_last);
+    ft_ref x = ft__view(b, p.x, m->batch * p.channels, p.height * p.width, b->channels_last);
     x = ft__reduce(b, FT_AT(POOL), "mean", x);
     x = ft__view(b, x, m->batch, p.channels, false);
     return ft__vision_classify(m, x);

@@ -100,7 +100,7 @@ static ft_scores scores_of(const ft_maker *m, bool windowed)
     int64_t window = windowed ? a->window : 0;
     /* In chunks of w a query sees (w + 1) / 2 keys on the average, as through a window of that width. */
     if (window > 0 && a->chunked) window = m->kv_len > window ? (window + 1) / 2 : 0;
-    return (ft_scores){.shape = {.packed = m->b.training && ft__goes_by_document(m->work) ? m->work->packed : 0,
+    return (ft_scores){.shape = {.packed = m->b.training ? ft__documents(m->work) : 0,
                                  .batch = m->batch,
                                  .heads = a->heads,
                                  .kv_heads = a->kv_heads,

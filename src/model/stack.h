@@ -138,9 +138,12 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
     X(packed_dropout, 0, 1, "the same beside weights of fewer than 16 bits, unless lora_dropout is larger")       \
     X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
+    X(lora_documents, 0, 1e6, "adapters: tokens of the examples that sequences are packed from; 0: each is one")  \
+    X(lora_documents_to, 0, 1e9, "the same, of sequences of so many tokens at most: longer ones are one example") \
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
     X(loss_figures, 0, 8, "losses that are taken of every micro-batch's logits once more, to be logged")          \
+    X(vocab_multiple, 0, 1e6, "words are filled up to a multiple of so many; 0: as many as the config has")       \
     X(grouped_product_calls, 1, 100, "what the host takes for a product of many experts, in plain ones")          \
     X(routing_kernels, 0, 1000,                                                                                   \
       "small kernels beside a router's scores and choice: counts of tokens, balance, where they go")              \

@@ -205,9 +205,75 @@ static ft_ref words(ft_maker *m, ft_ref tokens, ft_ref seen, int64_t width, ft_r
     return ft__scatter(b, FT_AT(EMBED_TOKENS), x, seen, 0, false, false);
 }
 
-void ft__make_transformer(ft_maker *m)
+/* Towers and prompts that run before the words: what they made, and the table of words where they open it. */
+static ft_ref seen_before(ft_maker *m, ft_ref *table)
 {
     enum { MOST_PREFIX = 1 << 20 };
+    const ft_arch *a = m->arch;
+    ft_ref seen = a->tower_layers > 0 && !a->tower_source ? ft__part_tower(m) : FT_NONE;
+    if (a->ear_layers > 0) ft__part_audio_weights(m);
+    if (a->merged) seen = ft__part_encode_before(m, seen, table);
+    if (a->canvas > 0) seen = ft__part_prompt_before(m, seen, table);
+    if (a->prefix > MOST_PREFIX)
+        ft__build_fail(&m->b, FT_E_RANGE, "a prompt of %lld learned tokens is beyond any machine",
+                       (long long)a->prefix);
+    return seen;
+}
+
+static ft_ref learned_positions(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref places = ft__input(b, 1, m->q_len, 8), positions = FT_NONE;
+    int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
+    ft_ref p = ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions);
+    if (a->embed_width && a->embed_width != a->hidden)
+        x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, a->hidden, FT_NO_BIAS, FT_WHOLE);
+    return ft__add(b, FT_AT(EMBED_POSITIONS), x, p);
+}
+
+/* From tokens to the stream that the first layer reads. */
+static ft_ref embed(ft_maker *m, ft_ref seen, int64_t width, ft_ref *table)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    ft_ref tokens = ft__input(b, m->batch, m->q_len, 8);
+    ft_ref x = a->draft_width > 0 ? ft__part_draft_open(m, table) : words(m, tokens, seen, width, table);
+    if (a->canvas > 0) x = ft__part_conditioned(m, x);
+    prepare(m);
+    if (a->position == FT_LEARNED_POSITION) x = learned_positions(m, x);
+    if (a->reversible) x = ft__part_axial(m, x);
+    if (a->embed_norm) x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);
+    x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
+    if (a->position == FT_ROTARY)
+        ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
+    if (a->per_layer_width > 0) ft__part_per_layer_inputs(m, tokens, x);
+    if (a->altup > 1) x = ft__part_altup_open(m, x);
+    ft__part_shared_open(m, x);
+    ft__part_unused_weights(m);
+    x = ft__part_stream_open(m, x);
+    if (a->streams > 1) x = ft__copy(b, FT_AT(HYPER), x, m->batch * m->q_len, a->streams * a->hidden);
+    if (a->reversible) x = ft__cat(b, FT_AT(EMBED_TOKENS), 2, (ft_ref[]){x, x}, m->batch * m->q_len, 2 * a->hidden);
+    return x;
+}
+
+/* The head reads neither learned prompts nor what sequences were padded with. */
+static ft_ref asked_tokens(ft_maker *m, ft_ref x, int64_t padding)
+{
+    ft_build *b = &m->b;
+    const ft_arch *a = m->arch;
+    if (a->prefix > 0 && m->work->task != FT_DECODE) {
+        m->q_len -= a->prefix;
+        x = ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch * m->q_len, a->hidden));
+    }
+    if (a->reversible) x = ft__copy(b, FT_AT(HEAD), x, m->batch * m->q_len, 2 * a->hidden);
+    if (padding == 0) return x;
+    m->q_len -= padding;
+    return ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch * m->q_len, ft__tensor_of(b, x)->cols));
+}
+
+void ft__make_transformer(ft_maker *m)
+{
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool steps = m->work->task == FT_PREFILL || m->work->task == FT_DECODE;
@@ -224,42 +290,13 @@ void ft__make_transformer(ft_maker *m)
     const int64_t padding = a->reversible ? ft__buckets_padding(m) : 0;
     m->q_len += padding;
     m->kv_len += padding;
-    ft_ref seen = a->tower_layers > 0 && !a->tower_source ? ft__part_tower(m) : FT_NONE;
-    if (a->ear_layers > 0) ft__part_audio_weights(m);
-    ft_ref table = FT_NONE;
-    if (a->merged) seen = ft__part_encode_before(m, seen, &table);
-    if (a->canvas > 0) seen = ft__part_prompt_before(m, seen, &table);
-    if (a->prefix > MOST_PREFIX)
-        ft__build_fail(b, FT_E_RANGE, "a prompt of %lld learned tokens is beyond any machine", (long long)a->prefix);
+    ft_ref table = FT_NONE, seen = seen_before(m, &table);
     if (b->status != FT_OK) return;
     if (m->work->task != FT_DECODE) m->q_len += a->prefix;
     m->kv_len += a->prefix;
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
-    ft_ref tokens = ft__input(b, m->batch, m->q_len, 8);
     int64_t width = a->embed_width ? a->embed_width : a->hidden;
-    ft_ref x = a->draft_width > 0 ? ft__part_draft_open(m, &table) : words(m, tokens, seen, width, &table);
-    if (a->canvas > 0) x = ft__part_conditioned(m, x);
-    prepare(m);
-    if (a->position == FT_LEARNED_POSITION) {
-        ft_ref places = ft__input(b, 1, m->q_len, 8), positions = FT_NONE;
-        int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
-        ft_ref p = ft__embedding(b, FT_AT(EMBED_POSITIONS), places, rows, a->hidden, &positions);
-        if (a->embed_width && a->embed_width != a->hidden)
-            x = ft__linear(b, FT_AT(EMBED_PROJECT_IN), x, a->hidden, FT_NO_BIAS, FT_WHOLE);
-        x = ft__add(b, FT_AT(EMBED_POSITIONS), x, p);
-    }
-    if (a->reversible) x = ft__part_axial(m, x);
-    if (a->embed_norm) x = ft__part_norm(m, FT_AT(EMBED_NORM), x, a->norm, a->norm_bias);
-    x = ft__dropout(b, FT_AT(EMBED_DROPOUT), x, a->embed_dropout);
-    if (a->position == FT_ROTARY)
-        ft__part_rotary_tables(m, a->kv_lora > 0 ? a->rope_dim : a->rotary_dim > 0 ? a->rotary_dim : a->head_dim);
-    if (a->per_layer_width > 0) ft__part_per_layer_inputs(m, tokens, x);
-    if (a->altup > 1) x = ft__part_altup_open(m, x);
-    ft__part_shared_open(m, x);
-    ft__part_unused_weights(m);
-    x = ft__part_stream_open(m, x);
-    if (a->streams > 1) x = ft__copy(b, FT_AT(HYPER), x, m->batch * m->q_len, a->streams * a->hidden);
-    if (a->reversible) x = ft__cat(b, FT_AT(EMBED_TOKENS), 2, (ft_ref[]){x, x}, m->batch * m->q_len, 2 * a->hidden);
+    ft_ref x = embed(m, seen, width, &table);
     ft__module(b, 2);
     ft_ref before = returned_before(m);
     x = ft__block_close(b, x);
@@ -269,15 +306,7 @@ void ft__make_transformer(ft_maker *m)
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     if (before != FT_NONE) ft__part_held(m, 1, &before);
     b->conv1d = false;
-    if (a->prefix > 0 && m->work->task != FT_DECODE) {
-        m->q_len -= a->prefix;
-        x = ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch * m->q_len, a->hidden));
-    }
-    if (a->reversible) x = ft__copy(b, FT_AT(HEAD), x, m->batch * m->q_len, 2 * a->hidden);
-    if (padding > 0) {
-        m->q_len -= padding;
-        x = ft__contiguous(b, FT_AT(HEAD), ft__slice(b, x, m->batch * m->q_len, ft__tensor_of(b, x)->cols));
-    }
+    x = asked_tokens(m, x, padding);
     x = ft__part_logits(m, x, table, width);
     ft__block_close(b, x);
 }

@@ -3,10 +3,17 @@
  * residual blocks that the time step is added to, most of them followed by attention over the pixels and over the
  * text's tokens. What the way down made is joined to what the way up reads.
  *
- * A sample is a picture of `image` latents a side and `max_position` words. The loss is the mean square over the
- * predicted noise. */
+ * Trained with blocks that run again, or with adapters, residual and transformer blocks are blocks of the graph, as
+ * diffusers' checkpoints wrap them (unet_2d_blocks.py, transformers/transformer_2d.py) and so do kohya-ss's scripts
+ * (library/sdxl_original_unet.py); what stands between them is kept. Otherwise all is one block, so that a compiler
+ * merges across. Adapters are beside the linear layers of transformers alone, those at their ends too, as in kohya-ss's
+ * networks/lora.py (UNET_TARGET_REPLACE_MODULE); left out there: ends that are filters of one pixel (Stable
+ * Diffusion 1).
+ *
+ * A sample is a picture of latents and `max_position` words. The loss is the mean square over the predicted noise. */
 #include "graph/emit.h"
 #include "graph/resize.h"
+#include "model/picture_size.h"
 #include "model/vision.h"
 
 enum { GROUPS = 32, MOST_SKIPS = 64 };
@@ -16,7 +23,25 @@ typedef struct walk {
     ft_ref time, text;
     ft_picture skip[MOST_SKIPS];
     int count;
+    bool apart; /* blocks of the graph */
 } walk;
+
+static int64_t pixels_of(ft_picture p) { return p.height * p.width; }
+
+/* -- blocks of the graph -------------------------------------------------------------------------- */
+
+static ft_ref begin(walk *w, ft_ref x, int64_t repeat, bool kept)
+{
+    ft_build *b = &w->m->b;
+    if (!w->apart) return x;
+    x = ft__block_open(b, FT_BLOCK(LAYERS), repeat, x);
+    if (b->status == FT_OK) b->g->blocks[b->block].kept = kept;
+    return x;
+}
+
+static ft_ref end(walk *w, ft_ref x) { return w->apart ? ft__block_close(&w->m->b, x) : x; }
+
+/* -- parts ---------------------------------------------------------------------------------------- */
 
 static ft_picture filtered(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride)
 {
@@ -39,6 +64,9 @@ static ft_picture residual(walk *w, ft_picture in, int64_t out)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
+    const int64_t rank = b->lora_rank;
+    in.x = begin(w, in.x, 1, false);
+    b->lora_rank = 0; /* the time step's product has no adapter */
     ft__module(b, 2);
     ft_picture p = normed(m, FT_AT(CONV1), in);
     p.x = ft__pointwise(b, FT_AT(CONV1), "silu", p.x);
@@ -50,7 +78,8 @@ static ft_picture residual(walk *w, ft_picture in, int64_t out)
     p.x = ft__pointwise(b, FT_AT(CONV2), "silu", p.x);
     p = filtered(m, FT_AT(CONV2), p, out, 3, 1);
     if (in.channels != out) in = filtered(m, FT_AT(SHORTCUT), in, out, 1, 1);
-    p.x = ft__add(b, FT_AT(RESIDUAL), p.x, in.x);
+    p.x = end(w, ft__add(b, FT_AT(RESIDUAL), p.x, in.x));
+    b->lora_rank = rank;
     return p;
 }
 
@@ -90,14 +119,17 @@ static ft_picture looked(walk *w, ft_picture in, int64_t layers, int64_t heads)
     ft_maker *m = w->m;
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    int64_t pixels = in.side * in.side, rows = m->batch * pixels, wide = in.channels;
+    int64_t pixels = pixels_of(in), rows = m->batch * pixels, wide = in.channels;
+    in.x = begin(w, in.x, 1, true);
     ft__module(b, 2);
     ft_picture p = normed(m, FT_AT(ATTN_NORM), in);
     ft_ref x;
     if (!a->linear_ends) p = filtered(m, FT_AT(PROJECTOR_FC1), p, wide, 1, 1);
     x = ft__contiguous(b, FT_AT(PROJECTOR), ft__view(b, p.x, rows, wide, true)); /* pixels become tokens */
     if (a->linear_ends) x = ft__linear(b, FT_AT(PROJECTOR_FC1), x, wide, FT_BIAS, FT_WHOLE);
-    for (int64_t i = 0; i < layers && b->status == FT_OK; i++) {
+    const int64_t repeat = w->apart ? layers : 1;
+    x = begin(w, end(w, x), repeat, false);
+    for (int64_t i = 0; i < layers / repeat && b->status == FT_OK; i++) {
         ft_ref h = ft__part_norm(m, FT_AT(ATTN_NORM), x, FT_LAYERNORM, true);
         x = ft__add(b, FT_AT(ATTN_RESIDUAL), attention(m, h, h, pixels, pixels, heads), x);
         h = ft__part_norm(m, FT_AT(CROSS_NORM), x, FT_LAYERNORM, true);
@@ -106,10 +138,11 @@ static ft_picture looked(walk *w, ft_picture in, int64_t layers, int64_t heads)
         x = ft__add(b, FT_AT(MLP_RESIDUAL), network(m, h), x);
         ft__module(b, 3);
     }
+    x = begin(w, end(w, x), 1, true);
     if (a->linear_ends) x = ft__linear(b, FT_AT(PROJECTOR_FC2), x, wide, FT_BIAS, FT_WHOLE);
     p.x = ft__contiguous(b, FT_AT(PROJECTOR), ft__view(b, x, m->batch * wide, pixels, true));
     if (!a->linear_ends) p = filtered(m, FT_AT(PROJECTOR_FC2), p, wide, 1, 1);
-    p.x = ft__add(b, FT_AT(RESIDUAL), p.x, in.x);
+    p.x = end(w, ft__add(b, FT_AT(RESIDUAL), p.x, in.x));
     return p;
 }
 
@@ -158,7 +191,9 @@ static ft_picture down(walk *w, ft_picture p, int64_t stage)
         keep(w, p);
     }
     if (stage + 1 == a->stages) return p;
+    p.x = begin(w, p.x, 1, true);
     p = filtered(w->m, FT_AT(DOWNSAMPLE), p, a->width[stage], 3, 2);
+    p.x = end(w, p.x);
     keep(w, p);
     return p;
 }
@@ -170,21 +205,25 @@ static ft_picture up(walk *w, ft_picture p, int64_t stage)
     const ft_arch *a = m->arch;
     for (int64_t i = 0; i <= a->layers && w->count > 0; i++) {
         ft_picture other = w->skip[--w->count];
-        ft_ref both[2] = {p.x, other.x};
-        p.x = ft__cat(b, FT_AT(RESIDUAL), 2, both, m->batch * (p.channels + other.channels), p.side * p.side);
+        ft_ref both[2] = {begin(w, p.x, 1, true), other.x};
+        p.x = end(w, ft__cat(b, FT_AT(RESIDUAL), 2, both, m->batch * (p.channels + other.channels), pixels_of(p)));
         p.channels += other.channels;
         p = residual(w, p, a->width[stage]);
         if (a->depth[stage] > 0) p = looked(w, p, a->depth[stage], a->stage_heads[stage]);
     }
     if (stage == 0) return p;
-    p.side *= 2;
+    p.x = begin(w, p.x, 1, true);
+    p.height *= 2;
+    p.width *= 2;
     ft_resize how = {.by = FT_RESIZE_NEAREST,
                      .axes = 2,
                      .pictures = (double)(m->batch * p.channels),
-                     .pixels = (double)(p.side * p.side),
+                     .pixels = (double)pixels_of(p),
                      .window = 1};
-    p.x = ft__resize(b, FT_AT(DOWNSAMPLE), "upsample", p.x, m->batch * p.channels, p.side * p.side, &how);
-    return filtered(m, FT_AT(DOWNSAMPLE), p, p.channels, 3, 1);
+    p.x = ft__resize(b, FT_AT(DOWNSAMPLE), "upsample", p.x, m->batch * p.channels, pixels_of(p), &how);
+    p = filtered(m, FT_AT(DOWNSAMPLE), p, p.channels, 3, 1);
+    p.x = end(w, p.x);
+    return p;
 }
 
 static ft_ref head(walk *w, ft_picture p)
@@ -196,7 +235,7 @@ static ft_ref head(walk *w, ft_picture p)
     p.x = ft__pointwise(b, FT_AT(NORM), "silu", p.x);
     p = filtered(m, FT_AT(PROJECTION), p, a->out_channels, 3, 1);
     if (!b->training) return p.x;
-    int64_t pixels = p.side * p.side;
+    int64_t pixels = pixels_of(p);
     ft_ref noise = ft__input(b, m->batch * p.channels, pixels, ft_dtype_bytes(b->stored));
     ft_ref x = ft__pointwise(b, FT_AT(LOSS), "powu", ft__pointwise2(b, FT_AT(LOSS), "sub", p.x, noise));
     return ft__reduce(b, FT_AT(LOSS), "mean", ft__view(b, x, m->batch, p.channels * pixels, false));
@@ -206,14 +245,15 @@ void ft__make_unet(ft_maker *m)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    walk w = {.m = m};
+    walk w = {.m = m, .apart = b->training && (m->work->recompute != FT_RECOMPUTE_NONE || b->lora_rank > 0)};
     if (!ft__vision_task(m)) return;
     int64_t last = a->stages - 1;
-    ft_picture p = {.channels = a->channels, .side = a->image};
+    ft_picture p = {.channels = a->channels, .height = a->image, .width = ft__latents_across(a)};
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     condition(&w);
-    p.x = ft__input(b, m->batch * a->channels, a->image * a->image, ft_dtype_bytes(b->stored));
+    p.x = ft__input(b, m->batch * a->channels, pixels_of(p), ft_dtype_bytes(b->stored));
     p = filtered(m, FT_AT(STEM), p, a->width[0], 3, 1);
+    p.x = end(&w, p.x);
     keep(&w, p);
     for (int64_t i = 0; i < a->stages && b->status == FT_OK; i++) p = down(&w, p, i);
     int64_t depth = a->middle_depth > 0 ? a->middle_depth : a->depth[last] > 0 ? a->depth[last] : 1;
@@ -221,7 +261,7 @@ void ft__make_unet(ft_maker *m)
     p = looked(&w, p, depth, a->stage_heads[last]);
     p = residual(&w, p, a->width[last]);
     for (int64_t i = a->stages; i-- > 0 && b->status == FT_OK;) p = up(&w, p, i);
-    ft__block_close(b, p.x);
+    if (!w.apart) ft__block_close(b, p.x);
     p.x = ft__block_open(b, FT_BLOCK(HEAD), 1, p.x);
     ft__block_close(b, head(&w, p));
 }

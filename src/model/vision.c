@@ -40,8 +40,8 @@ ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, 
 {
     ft_conv_shape s = {.n = m->batch,
                        .c = in.channels,
-                       .h = in.side,
-                       .w = in.side,
+                       .h = in.height,
+                       .w = in.width,
                        .k = out,
                        .r = filter,
                        .s = filter,
@@ -50,7 +50,8 @@ ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, 
                        .groups = 1};
     return (ft_picture){.x = ft__vision_conv(m, at, in.x, &s, bias),
                         .channels = out,
-                        .side = (in.side + 2 * s.pad - filter) / stride + 1};
+                        .height = (in.height + 2 * s.pad - filter) / stride + 1,
+                        .width = (in.width + 2 * s.pad - filter) / stride + 1};
 }
 
 /* The last kernel reads across the order in memory: it costs what a transposition does. */

@@ -12,13 +12,13 @@ bool ft__vision_task(ft_maker *m);
  * [n * pixels, k] when the builder's images are NHWC. */
 ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
 
-/* A square picture, its channels and the pixels of a side. */
+/* A picture, its channels and its pixels. */
 typedef struct ft_picture {
     ft_ref x;
-    int64_t channels, side;
+    int64_t channels, height, width;
 } ft_picture;
 
-/* Square filters over all channels, padded by half of themselves: `out` channels, a side that the stride divides. */
+/* Square filters over all channels, padded by half of themselves: `out` channels, sides that the stride divides. */
 ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride,
                              ft_bias bias);
 

@@ -5,6 +5,7 @@
 static ft_weight_kernel loader_of(ft_storage stored)
 {
     if (stored == FT_STORED_INT8 || stored == FT_STORED_NF4) return FT_WEIGHTS_BITSANDBYTES;
+    if (ft__gguf_stores(stored)) return FT_WEIGHTS_GGUF;
     return stored == FT_STORED_INT4 ? FT_WEIGHTS_GPTQ : FT_WEIGHTS_ANY;
 }
 
@@ -15,18 +16,6 @@ void ft__store_uniformly(ft_workload *w, ft_storage stored)
     for (int c = 0; c < FT_OF_OTHER; c++)
         w->formats.of[c] = (ft_weight_format){.given = w->by_module, .stored = stored, .math = w->dtype};
     w->formats.loaded = loader_of(stored);
-}
-
-/* Of four bits a file is Q4_K_M: half of the layers have their values and their way down in Q6_K, and so is the head,
- * whether it is the table of words or not (ggml-org/llama.cpp, src/llama-quant.cpp). Of eight all is Q8_0. */
-void ft__store_as_gguf(ft_workload *w)
-{
-    for (int c = 0; c < FT_OF_OTHER; c++) {
-        ft_weight_format *f = &w->formats.of[c];
-        if (!f->given) continue;
-        if (f->stored == FT_STORED_INT8) f->stored = FT_STORED_Q8_0;
-        if (f->stored == FT_STORED_INT4) f->stored = c == FT_OF_HEAD ? FT_STORED_Q6_K : FT_STORED_Q4_K_M;
-    }
 }
 
 ft_weight_kernel ft__widened_by(const ft_workload *w)

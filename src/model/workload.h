@@ -170,13 +170,17 @@ typedef struct ft_workload {
     bool unpack_openly; /* weights of few bits are unpacked by plain operators: GPTQ's in training */
     ft_entropy loss;
     int64_t packed;           /* tokens of the documents that sequences are packed from; 0: a sequence is one */
+    bool one_document;        /* and that whatever the stack makes of examples */
     bool padded;              /* sequences of a batch end before it does: a mask hides what is behind them */
     bool ema;                 /* a moving average of the weights is kept */
     double moment_bytes;      /* of AdamW's moments; 0: as the weights, or fp32 beside fp32 copies */
     bool updates_in_backward; /* a weight is updated as soon as its gradient is there, which is dropped then */
     unsigned offload;         /* what lies in the host's memory, a bit each; 0: nothing */
     double host_gbps;         /* between the GPU and it, each way; 0: what PCIe reaches */
-    double nvme_gbps;         /* of the drives of one GPU; 0: usual ones */
+    bool splits_layers;       /* llama.cpp's: of the layers, the head counted, so many are the GPU's */
+    int64_t gpu_layers, cpu_experts, split_layers; /* of so many the experts are the host's; of how many layers */
+    double host_memory_gbps;                       /* what the host's memory is sold with; 0: a usual one's */
+    double nvme_gbps;                              /* of the drives of one GPU; 0: usual ones */
     ft_trainer trainer;
     bool reference;             /* a frozen copy of the model runs forward over the same sequences */
     int64_t rollout_tokens;     /* of a sequence, generated before the step; 0: none are */
@@ -254,8 +258,8 @@ static inline ft_dtype ft__usual_kv_dtype(ft_dtype dtype, bool gpu_has_bf16)
  * given (torchao), or the library that loads them. */
 void ft__store_uniformly(ft_workload *w, ft_storage stored);
 ft_weight_kernel ft__widened_by(const ft_workload *w);
-/* Whose weights llama.cpp's kernels widen: in the formats of its files, the head in its own. */
-void ft__store_as_gguf(ft_workload *w);
+/* Whose weights llama.cpp's kernels widen: in the formats of its files, kind by kind (gguf.c). */
+void ft__store_as_gguf(ft_workload *w, const ft_arch *a);
 
 /* The forward graph of the whole model, and what follows from it: backward, recomputation, the optimizer, fusion. A
  * layout cuts the graph in between. */

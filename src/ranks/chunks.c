@@ -1,7 +1,6 @@
 /* chunks.c: a stage's chunks where they differ: the first one of all holds the embedding and perhaps a layer
  * less, the last one the head and its logits, and a model may have layers of several kinds. */
 #include <math.h>
-#include <string.h>
 
 #include "ranks/ranks.h"
 

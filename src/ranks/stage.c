@@ -200,26 +200,30 @@ static ft_status gather_again(const ft_ranks *r, const ft_graph *g, stage_lanes 
 /* Parameters are gathered from others. */
 static bool shards(const ft_parallel *p) { return p->zero >= 3 && p->dp * p->cp > 1; }
 
+static ft_status room_for_lanes(ft_arena *arena, const ft_graph *g, stage_lanes *out, ft_error *err)
+{
+    size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
+    out->comm = ft__arena_array(arena, nodes, sizeof *out->comm);
+    out->again = ft__arena_array(arena, nodes, sizeof *out->again);
+    out->left = ft__arena_array(arena, nodes, sizeof *out->left);
+    out->pieces = ft__arena_array(arena, nodes, sizeof *out->pieces);
+    out->begins = ft__arena_array(arena, nodes, sizeof *out->begins);
+    out->axis = ft__arena_array(arena, nodes, sizeof *out->axis);
+    out->awaits = ft__arena_array(arena, nodes, sizeof *out->awaits);
+    out->sends = ft__arena_array(arena, nodes, sizeof *out->sends);
+    out->gather = ft__arena_array(arena, blocks, sizeof *out->gather);
+    out->scatter = ft__arena_array(arena, blocks, sizeof *out->scatter);
+    out->spent = ft__arena_array(arena, blocks, sizeof *out->spent);
+    out->wrapped = ft__arena_alloc(arena, sizeof *out->wrapped);
+    bool room = out->comm && out->again && out->left && out->pieces && out->begins && out->axis && out->awaits &&
+                out->sends && out->gather && out->scatter && out->spent && out->wrapped;
+    return room ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+}
+
 static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *step, ft_stage *stage, stage_lanes *out,
                           ft_error *err)
 {
-    size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
-    out->comm = ft__arena_array(r->arena, nodes, sizeof *out->comm);
-    out->again = ft__arena_array(r->arena, nodes, sizeof *out->again);
-    out->left = ft__arena_array(r->arena, nodes, sizeof *out->left);
-    out->pieces = ft__arena_array(r->arena, nodes, sizeof *out->pieces);
-    out->begins = ft__arena_array(r->arena, nodes, sizeof *out->begins);
-    out->axis = ft__arena_array(r->arena, nodes, sizeof *out->axis);
-    out->awaits = ft__arena_array(r->arena, nodes, sizeof *out->awaits);
-    out->sends = ft__arena_array(r->arena, nodes, sizeof *out->sends);
-    out->gather = ft__arena_array(r->arena, blocks, sizeof *out->gather);
-    out->scatter = ft__arena_array(r->arena, blocks, sizeof *out->scatter);
-    out->spent = ft__arena_array(r->arena, blocks, sizeof *out->spent);
-    if (!out->comm || !out->again || !out->left || !out->pieces || !out->begins || !out->axis || !out->awaits ||
-        !out->sends || !out->gather || !out->scatter || !out->spent)
-        return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
-    out->wrapped = ft__arena_alloc(r->arena, sizeof *out->wrapped);
-    if (!out->wrapped) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's streams");
+    FT_TRY(room_for_lanes(r->arena, g, out, err));
     FT_TRY(ft__ranks_wrapped(r, stage, out->wrapped, err));
     FT_TRY(ft__lanes_awaits(g, out->awaits, out->sends, err));
     for (int32_t b = 0; b < g->block_count; b++) FT_TRY(block_exchanges(r, g, b, stage, out, err));

@@ -4,8 +4,9 @@
 #include "ranks/lanes.h"
 #include "ranks/ranks.h"
 
-/* A step of one micro-batch on one stage: nothing before it has given the host a lead. */
-static bool only_one(const ft_ranks *r) { return r->parallel->pp < 2 && r->work->accumulate < 2; }
+/* A step of one micro-batch on one stage: nothing before it has given the host a lead. Passes that are looked at for
+ * all numbers of stages and micro-batches stand in a row, which is never slower. */
+static bool only_one(const ft_ranks *r) { return r->parallel->pp < 2 && r->work->accumulate < 2 && !r->passes_alone; }
 
 /* Before a pass: a host that reads what its stage received has no lead over its kernels then. */
 static void receive(const ft_ranks *r, ft_clocks *c)

@@ -87,7 +87,8 @@ static ft_status read_header(reader *r, const json_t *line, ft_error *err)
         r->gpu = json_incref((json_t *)(uintptr_t)gpu);
     } else if (!json_equal(r->gpu, gpu)) {
         return ft__fail_at(err, FT_E_NAME, r->path, r->line, 0,
-                           "another GPU than the first header's: a calibration is of one GPU, keep a file for each");
+                           "a different GPU from the first header's: a calibration covers one GPU, keep a file "
+                           "for each");
     }
     json_decref(r->machine); /* what a resumed run says replaces what the first one said */
     r->machine = json_copy((json_t *)(uintptr_t)line);
@@ -213,7 +214,7 @@ static ft_status read_point(reader *r, const json_t *line, ft_error *err)
     }
     if (json_object_get(request, "gpu") && !json_equal(json_object_get(request, "gpu"), r->gpu))
         return ft__fail_at(err, FT_E_NAME, r->path, r->line, 0,
-                           "request.gpu: another GPU than the header's; a calibration is of one GPU");
+                           "request.gpu: a different GPU from the header's; a calibration covers one GPU");
     const char *task = json_string_value(json_object_get(request, "task"));
     s = !ft__key_set(request, FT_KEY_ID_GPU, json_incref(r->gpu)) ? ft__no_memory(&why)
         : task && !strcmp(task, "collective")                     ? read_collective(r, request, &row.op, &why)
@@ -309,7 +310,7 @@ static ft_status check_whole(const reader *r, ft_error *err)
     if (!r->gpu) return ft__fail_at(err, FT_E_MISSING, r->path, 0, 0, "empty: expected a header and measured points");
     if (!rows->count && r->out->left_out)
         return ft__fail_at(err, FT_E_RANGE, r->path, 0, 0,
-                           "no point was there after %g minutes; %zu came later: ask for more minutes", r->minutes,
+                           "no point was measured in the first %g minutes, %zu later: ask for more minutes", r->minutes,
                            r->out->left_out);
     if (!rows->count) return ft__fail_at(err, FT_E_MISSING, r->path, 0, 0, "a header and no points behind it");
     if (held == rows->count)

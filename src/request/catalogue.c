@@ -1,8 +1,6 @@
 /* catalogue.c: reading requests for the catalogues of GPUs and models. */
 #include "request/catalogue.h"
 
-#include <string.h>
-
 #include "base/text.h"
 #include "device/gpu.h"
 #include "request/keys.h"

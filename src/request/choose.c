@@ -11,7 +11,6 @@
 #include "comm/cluster.h"
 #include "request/choose_constants.h"
 #include "request/keys.h"
-#include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -158,7 +157,8 @@ static ft_status read_prices(const json_t *object, ft_key_id key, ft_choose_requ
     if (json_is_string(prices)) prices = r->typed[0] = pairs_of(json_string_value(prices));
     if (!json_is_object(prices))
         return ft__fail_at(err, FT_E_TYPE, "price", 0, 0,
-                           "\"price\" must be an object of dollars per GPU and hour: {\"h100_sxm\": 2.1}");
+                           "\"price\" must be an object of dollars per GPU and hour: {\"h100_sxm\": 2.1}; as a "
+                           "text \"h100_sxm=2.1\"");
     json_object_foreach (prices, gpu, value) {
         if (json_is_string(value))
             return ft__fail_at(
@@ -195,7 +195,7 @@ static ft_status read_failures(const json_t *object, ft_choose_request *r, ft_er
     if (!json_is_object(said))
         return ft__fail_at(err, FT_E_TYPE, "failures", 0, 0,
                            "\"failures\" must be \"none\" or an object: {\"rate\": 4e-3, \"restart\": \"10min\", "
-                           "\"save\": \"20s\"}");
+                           "\"save\": \"20s\"}; as a text \"rate=4e-3,restart=10min,save=20s\"");
     ft__said_init(&each);
     FT_TRY(ft__keys_known(said, &section, 1, err));
     FT_TRY(ft__said_read(said, section, &each, err));
@@ -297,8 +297,8 @@ static ft_status read_terms(const json_t *object, const ft_said *said, ft_choose
                            ft__keys[deadline].key);
     out->budget_usd = ft__real_of(said, budget);
     if (ft__given(said, budget) && !(out->budget_usd > 0))
-        return ft__fail_at(err, FT_E_RANGE, ft__keys[budget].key, 0, 0,
-                           "\"%s\" must be more than nothing: no GPU is free", ft__keys[budget].key);
+        return ft__fail_at(err, FT_E_RANGE, ft__keys[budget].key, 0, 0, "\"%s\" must be above 0: no GPU is free",
+                           ft__keys[budget].key);
     FT_TRY(read_words(object, "provider", out->provider, COUNT(out->provider), &out->provider_count, err));
     for (size_t i = 0; i < out->provider_count; i++) FT_TRY(ft__provider_check(out->provider[i], err));
     FT_TRY(read_prices(object, price, out, err));

@@ -40,7 +40,7 @@ static ft_status read_op(const json_t *object, ft_collective *out, ft_error *err
         return ft__fail_at(err, FT_E_NAME, "op", 0, 0, "unknown collective \"%.60s\"; did you mean \"%s\"?", name,
                            near);
     return ft__fail_at(err, FT_E_NAME, "op", 0, 0,
-                       "unknown collective \"%.60s\"; it is all_reduce, all_gather, reduce_scatter, all_to_all, "
+                       "unknown collective \"%.60s\"; expected all_reduce, all_gather, reduce_scatter, all_to_all, "
                        "broadcast, reduce or send_recv",
                        name);
 }

@@ -2,6 +2,15 @@
 #include "model/packing.h"
 #include "request/effects_rules.h"
 
+/* Whether the stack would pack examples if nothing were said. */
+static bool stack_packs(const ft_workload *of)
+{
+    ft_workload w = *of;
+    w.packed = 0;
+    w.one_document = false;
+    return ft__documents(&w) > 0;
+}
+
 const char *ft__packing_rule(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
@@ -9,7 +18,7 @@ const char *ft__packing_rule(const ft_effect_case *c)
     if (!ft__attends(c->a)) return "the model has no attention";
     if (!ft__goes_by_document(c->w)) return "attention goes over whole sequences, masked or not";
     if (ft__timed_rule(c)) return ft__timed_rule(c);
-    return c->w->packed < c->w->seq ? NULL : "documents are as long as sequences";
+    return c->w->packed < c->w->seq || stack_packs(c->w) ? NULL : "documents are as long as sequences";
 }
 
 /* What a model without sequences is told, then whether anything varies. */

@@ -32,7 +32,7 @@ static const struct {
      "times and kernels are compared, nothing else in detail"},
     {FT_ASK_SERVE, "detail techniques pictures loader", "a load is answered with, no step in detail"},
     {FT_ASK_SERVE, "batch global_batch seq", "the engine batches requests, whose lengths are \"isl\" and \"osl\""},
-    {FT_ASK_SERVE, "attention execution compile_scope host_us_per_op cache", "the engine's own"},
+    {FT_ASK_SERVE, "attention execution compile_scope host host_us_per_op cache", "the engine's own"},
 };
 
 void ft__idle_say(const ft_idle_key *at, size_t count, ft_text *out)

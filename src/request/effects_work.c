@@ -68,9 +68,6 @@ static const char *positions(const ft_effect_case *c)
     return c->w->loss_positions < c->w->seq ? NULL : "a sequence has no more";
 }
 
-/* diffusers checkpoints blocks of a U-Net, whose skips keep what lies between them; ours are walked without. */
-static const char not_run_again[] = "running blocks of a U-Net again is not forecast";
-
 static const char undone[] = "the model's layers are undone going back: they run again whatever is said";
 
 static const char *some_layers(const ft_effect_case *c)
@@ -86,9 +83,9 @@ static const char *policies(const ft_effect_case *c)
     const ft_design design = c->a->design;
     if (!c->trains) return ft__training(c);
     if (c->w->recompute != FT_RECOMPUTE_FULL) return "\"recompute\" is not \"full\"";
-    if (c->a->design == FT_UNET) return not_run_again;
     if (!ft__given(c->said, FT_KEY_ID_RECOMPUTE)) return NULL; /* it asks for that */
-    bool none = design == FT_RESNET || design == FT_CONVNEXT || design == FT_STATE_SPACE || design == FT_CUSTOM;
+    bool none = design == FT_RESNET || design == FT_CONVNEXT || design == FT_STATE_SPACE || design == FT_CUSTOM ||
+                design == FT_UNET;
     return none ? "the model has no results of these names" : NULL;
 }
 
@@ -193,7 +190,6 @@ static const char *fused(const ft_effect_case *c)
 static const char *recomputing(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
-    if (c->a->design == FT_UNET) return not_run_again;
     if (c->a->reversible) return undone;
     bool scores = c->w->recompute == FT_RECOMPUTE_SELECTIVE && c->w->execution == FT_RUN_FUSED && !c->w->again;
     return scores && ft__flashes(c->w->attention) ? "fused flash attention keeps no scores to drop" : NULL;
@@ -349,6 +345,9 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_REMAT] = policies,
     [FT_KEY_ID_OFFLOAD] = offloading,
     [FT_KEY_ID_OFFLOAD_LAYERS] = layers_away,
+    [FT_KEY_ID_GPU_LAYERS] = ft__split_rule,
+    [FT_KEY_ID_CPU_EXPERTS] = ft__split_rule,
+    [FT_KEY_ID_HOST_MEMORY] = ft__host_memory_rule,
     [FT_KEY_ID_HOST_GBPS] = host_link,
     [FT_KEY_ID_NVME_GBPS] = drives,
     [FT_KEY_ID_TRAINER] = ft__training,

@@ -16,6 +16,30 @@ static double kept_bits(const ft_workload *w)
     return w->task == FT_TRAIN && math < 16 ? 16 : math;
 }
 
+/* Files of llama.cpp's have one library's kernels, products in 16 bits, and no gradients. */
+static ft_status check_file(const ft_said *said, const ft_workload *w, const char *name, ft_error *err)
+{
+    static const char where[] = "weights_dtype";
+    int by = ft__word_of(said, FT_KEY_ID_WEIGHTS_BY);
+    if (w->task == FT_TRAIN)
+        return ft__fail_at(
+            err, FT_E_UNSUPPORTED, where, 0, 0,
+            "\"%s\" is a format of llama.cpp's files, which are not trained on: \"nf4\" and \"int4\" with "
+            "\"lora_rank\" train adapters beside four bits",
+            name);
+    if (ft_dtype_bytes(w->dtype) != 2 || w->autocast)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,
+                           "\"%s\" is forecast beside \"dtype\" \"fp16\" or \"bf16\": llama.cpp's own arithmetic is of "
+                           "eight bits whatever is asked for",
+                           name);
+    if (by > 0 && by != FT_WEIGHTS_GGUF)
+        return ft__fail_at(
+            err, FT_E_RANGE, where, 0, 0,
+            "\"%s\" is a format of llama.cpp's files: \"weight_kernel\" \"gguf\" reads it, \"%s\" does not", name,
+            ft__weight_kernel_words[by]);
+    return FT_OK;
+}
+
 /* fp32 weights beside 16-bit arithmetic are what amp_* means. Fewer bits than 16 are stored, not trained. */
 static ft_status settle_weights(const ft_said *said, ft_model_request *out, ft_error *err)
 {
@@ -40,6 +64,7 @@ static ft_status settle_weights(const ft_said *said, ft_model_request *out, ft_e
         out->dtype_name = w->dtype == FT_BF16 ? "amp_bf16" : "amp_fp16";
         return FT_OK;
     }
+    if (ft__gguf_named(name) != FT_STORED_AS_COMPUTED) FT_TRY(check_file(said, w, name, err));
     if (w->task == FT_TRAIN && bits < 16 && ft__whole_of(said, FT_KEY_ID_LORA_RANK) < 1)
         return ft__fail_at(
             err, FT_E_UNSUPPORTED, where, 0, 0,
@@ -63,6 +88,10 @@ ft_status ft__stored_not_computed(const char *word, const char *where, const cha
                 {"awq", "int4", "awq"},
                 {"gptq", "int4", "gptq"},
                 {"bitsandbytes", "nf4", "bitsandbytes"},
+                {"gguf", "q4_k_m", NULL},
+                {"q4_k", "q4_k_m", NULL},
+                {"q5_k", "q5_k_m", NULL},
+                {"q3_k", "q3_k_m", NULL},
                 {"w4a16", "int4", NULL},
                 {"w8a16", "int8", NULL}};
     const char *weights = ft__keys[FT_KEY_ID_WEIGHTS_DTYPE].key, *by = ft__keys[FT_KEY_ID_WEIGHTS_BY].key;
@@ -72,8 +101,8 @@ ft_status ft__stored_not_computed(const char *word, const char *where, const cha
         if (strcmp(word, said[i].word) != 0) continue;
         const char *also = said[i].by ? said[i].by : "";
         return ft__fail_at(err, FT_E_NAME, where, 0, 0,
-                           "unknown %s \"%s\"%s; \"%s\" \"%s\"%s%s%s%s%s stores weights so", key, word,
-                           computes ? ": nothing is computed in it" : "", weights, said[i].stored,
+                           "unknown %s \"%s\"%s; to store weights that way: \"%s\" \"%s\"%s%s%s%s%s", key, word,
+                           computes ? ": no arithmetic is done in it" : "", weights, said[i].stored,
                            *also ? " with \"" : "", *also ? by : "", *also ? "\" \"" : "", also, *also ? "\"" : "");
     }
     return FT_OK;
@@ -97,6 +126,8 @@ static void settle_uniform(ft_workload *w, int stored)
               {"int4", FT_STORED_INT4}, {"nf4", FT_STORED_NF4},   {"mxfp4", FT_STORED_MXFP4}};
     for (size_t i = 0; w->weight_bits > 0 && i < sizeof of / sizeof *of; i++)
         if (!strcmp(ft__stored_words[stored], of[i].word)) ft__store_uniformly(w, of[i].stored);
+    ft_storage file = ft__gguf_named(ft__stored_words[stored]);
+    if (file != FT_STORED_AS_COMPUTED) ft__store_uniformly(w, file);
 }
 
 /* Stored as computed elsewhere, computed in `math` here. */
@@ -124,7 +155,7 @@ static void settle_checkpoint(const ft_said *said, ft_model_request *out)
         bool wide = ft_dtype_bytes(f->math) == 2;
         if (f->given && (asked || wide || !(out->device->peak_tflops[f->math] > 0))) widen(f, w->dtype);
     }
-    if (ft__widened_by(w) == FT_WEIGHTS_GGUF) ft__store_as_gguf(w);
+    if (ft__widened_by(w) == FT_WEIGHTS_GGUF) ft__store_as_gguf(w, a);
     if (a->kv_fp8 && !out->kv_given && !asked && out->device->peak_tflops[FT_FP8] > 0) w->kv_dtype = FT_FP8;
 }
 
@@ -151,7 +182,7 @@ void ft__settle_quantized(const ft_said *said, ft_model_request *out)
     int stored = ft__word_of(said, FT_KEY_ID_WEIGHTS_DTYPE), by = ft__word_of(said, FT_KEY_ID_WEIGHTS_BY);
     w->formats.said = by > 0 ? (ft_weight_kernel)by : FT_WEIGHTS_ANY;
     if (stored >= 0) settle_uniform(w, stored);
-    if (w->formats.said == FT_WEIGHTS_GGUF) ft__store_as_gguf(w);
+    if (stored >= 0 && ft__widened_by(w) == FT_WEIGHTS_GGUF) ft__store_as_gguf(w, a);
     if (!a->quantized || stored >= 0) return;
     if (a->quantized_bits > 8 * ft_dtype_bytes(w->dtype)) return; /* asked for in fewer bits than it comes in */
     if (a->quantized_bits > 0 && w->task != FT_TRAIN) {

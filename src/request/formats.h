@@ -12,6 +12,8 @@ void ft__settle_loaded(const ft_said *said, ft_model_request *out);
 void ft__settle_quantized(const ft_said *said, ft_model_request *out);
 /* "kv_dtype"; the device is known. */
 void ft__settle_kv(const ft_said *said, ft_model_request *out);
+/* "gpu_layers", "cpu_experts"; formats are settled (split.c). */
+ft_status ft__split_settle(const ft_said *said, ft_model_request *out, ft_error *err);
 /* A device without the format is refused once, here, and not by whichever kernel comes first. */
 ft_status ft__check_dtype(const ft_model_request *r, ft_error *err);
 /* Words that say how weights are stored, given where a request says what it computes in or stores them in: refused with

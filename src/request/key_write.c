@@ -1,11 +1,11 @@
 /* key_write.c: requests written by the table of keys.
  *
- * Flags of the command line, patches of advice, what studies and searches ask next and what a typed request says again
- * all go through here, so that what is written is what keys.c reads (tests/ladder sees to it).
+ * Flags of the command line, patches of advice and what studies and searches ask next all go through here, so that what
+ * is written is what keys.c reads (tests/ladder sees to it).
  */
-#include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "request/keys.h"
 
@@ -47,6 +47,16 @@ static json_t *texts_of(const char *text)
     return list;
 }
 
+/* An object or a list, typed as requests have them; anything else is a text, which its reader may refuse. */
+static json_t *value_typed(const char *text)
+{
+    json_t *value = NULL;
+    ft_error ignored;
+    if ((*text == '{' || *text == '[') && ft__json_parse(text, strlen(text), "", &value, &ignored) == FT_OK)
+        return value;
+    return json_string(text);
+}
+
 json_t *ft__key_typed(ft_key_id id, const char *text)
 {
     switch (ft__keys[id].type) {
@@ -58,6 +68,9 @@ json_t *ft__key_typed(ft_key_id id, const char *text)
     case FT_KEY_NAMES:
     case FT_KEY_TRIED_WORDS:
     case FT_KEY_TEXTS: return texts_of(text);
+    case FT_KEY_NAMED:
+    case FT_KEY_SECTION:
+    case FT_KEY_ANY: return value_typed(text);
     case FT_KEY_WORD:
     case FT_KEY_TEXT:
     case FT_KEY_DTYPE:
@@ -67,9 +80,6 @@ json_t *ft__key_typed(ft_key_id id, const char *text)
     case FT_KEY_OBJECTS:
     case FT_KEY_GPU:
     case FT_KEY_GPUS:
-    case FT_KEY_NAMED:
-    case FT_KEY_SECTION:
-    case FT_KEY_ANY:
     case FT_KEY_TYPE_COUNT: break;
     }
     return json_string(text);
@@ -113,53 +123,4 @@ bool ft__key_add(json_t *request, ft_key_id id, json_t *value)
     if (list) return json_array_append_new(list, value) == 0;
     json_decref(value);
     return false;
-}
-
-/* -- a section --------------------------------------------------------------------------------- */
-
-static json_t *names_of(const ft_key_row *k, int64_t bits)
-{
-    json_t *list = json_array();
-    for (size_t i = 0; list && i < k->word_count; i++)
-        if (bits >> i & 1 && json_array_append_new(list, json_string(k->words[i])) != 0) return dropped(list);
-    return list;
-}
-
-static json_t *value_of(const ft_key_row *k, const ft_said_value *v)
-{
-    switch (k->type) {
-    case FT_KEY_WHOLE: return v->whole < 0 ? json_string(k->words[-1 - v->whole]) : json_integer(v->whole);
-    case FT_KEY_REAL:
-    case FT_KEY_SHARE: return json_real(v->real);
-    case FT_KEY_SWITCH: return json_boolean(v->whole != 0);
-    case FT_KEY_WORD: return json_string(k->words[v->whole]);
-    case FT_KEY_TEXT: return json_string(v->text);
-    case FT_KEY_NAMES: return names_of(k, v->whole);
-    case FT_KEY_DTYPE:
-    case FT_KEY_WHOLES:
-    case FT_KEY_TRIED:
-    case FT_KEY_TRIED_WORDS:
-    case FT_KEY_PAIR:
-    case FT_KEY_EXTENT:
-    case FT_KEY_TEXTS:
-    case FT_KEY_OBJECTS:
-    case FT_KEY_GPU:
-    case FT_KEY_GPUS:
-    case FT_KEY_NAMED:
-    case FT_KEY_SECTION:
-    case FT_KEY_ANY:
-    case FT_KEY_TYPE_COUNT: break;
-    }
-    return json_incref((json_t *)(uintptr_t)v->json); /* as it was given */
-}
-
-json_t *ft__said_write(const ft_said *said, ft_section section)
-{
-    json_t *object = json_object();
-    for (int i = 0; object && i < FT_KEY_COUNT; i++) {
-        const ft_key_row *k = &ft__keys[i];
-        if (k->section != section || !said->at[i].given) continue;
-        if (json_object_set_new(object, k->key, value_of(k, &said->at[i])) != 0) return dropped(object);
-    }
-    return object;
 }

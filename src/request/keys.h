@@ -146,8 +146,6 @@ json_t *ft__key_get(const json_t *home, ft_key_id id);
 void ft__key_drop(json_t *home, ft_key_id id);
 /* The same of a list that grows: values of a WHOLES that is given again. */
 bool ft__key_add(json_t *request, ft_key_id id, json_t *value);
-/* The given keys of the section, as they would stand in a request. NULL: out of memory. */
-json_t *ft__said_write(const ft_said *said, ft_section section);
 
 static inline bool ft__given(const ft_said *s, ft_key_id id) { return s->at[id].given; }
 static inline int64_t ft__whole_of(const ft_said *s, ft_key_id id) { return s->at[id].whole; }

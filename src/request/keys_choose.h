@@ -13,9 +13,9 @@
     PLAIN(CHOOSE_GLOBAL, "global_batch", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS,                                    \
       "sequences per step, the same for every number of GPUs; left out: about 4 Mi tokens")                            \
     FLAG(DEADLINE, "deadline", ANY, 0, 0, NO_WORDS, DEPENDS, "deadline", 0, "TIME", CHOOSE,                            \
-      "days that it may take: 30d, 12h", "none; a time, `\"30d\"`, `\"12h\"`; a bare number is days")                  \
+      "the longest it may take: 30d, 12h", "none; a time, `\"30d\"`, `\"12h\"`; a bare number is days")                \
     FLAG(CHOOSE_BUDGET, "budget", REAL, 0, 1e15, NO_WORDS, DEPENDS, "budget", 0, "USD", CHOOSE,                        \
-      "dollars that it may cost", "none; dollars that it may cost")                                                    \
+      "the most it may cost, in dollars", "none; the most it may cost, in dollars")                                    \
     FLAG(PROVIDER, "provider", TEXTS, 0, 0, NO_WORDS, DEPENDS, "provider", 0, "LIST", CHOOSE,                          \
       "only these clouds: aws,lambda",                                                                                 \
       "any; a name or a list: `aws`, `azure`, `gcp`, `oci`, `lambda`, `nebius`, … (`data/prices`)")                    \
@@ -28,17 +28,18 @@
       "rate per node and day, restart, save: rate=4e-3,restart=10min,save=20s",                                        \
       "what clusters report; `\"none\"`; `{\"rate\": 4e-3, \"restart\": \"10min\"}`, [below](#a-choice-of-gpus)")      \
     FLAG(PUE, "pue", REAL, 1, 10, NO_WORDS, DEPENDS, "pue", 0, "X", CHOOSE,                                            \
-      "energy of the building over that of its machines [1.1]",                                                        \
-      "1.1: energy of the building over that of its machines")                                                         \
+      "the building's energy over that of its machines [1.1]",                                                         \
+      "1.1: the building's energy over that of its machines")                                                          \
     FLAG(KWH_PRICE, "kwh_price", REAL, 0, 1000, NO_WORDS, DEPENDS, "kwh-price", 0, "USD", CHOOSE,                      \
-      "dollars per kWh, where power is paid apart", "none: power is in the rent; dollars per kWh")                     \
+      "dollars per kWh, where power is paid separately", "none: power is in the rent; dollars per kWh")                \
     FLAG(CARBON, "carbon", REAL, 0, 100, NO_WORDS, DEPENDS, "carbon", 0, "KG", CHOOSE,                                 \
       "kg of CO2 per kWh [0.385]", "0.385: kg of CO2 per kWh")                                                         \
     FLAG(CHOOSE_GOAL, "objective", WORD, 0, 0, WORDS(choice), 0, "objective", 0, NULL, CHOOSE,                         \
-      "what the chosen one has least of; knee: the corner of days (or answers) against dollars",                       \
+      "what the choice minimises; knee: the corner of days (or answers) against dollars",                              \
       "`cost`, `time`, `energy`, `carbon`: what the chosen one has least of; `knee`: of days against dollars")         \
     FLAG(TODAY, "today", TEXT, 0, 0, NO_WORDS, DEPENDS, "today", 0, "DATE", CHOOSE,                                    \
-      "the date that prices are old by [the clock's]", "the clock's date; `\"2026-11-16\"`: what prices are old by")   \
+      "today's date, from which the age of prices counts [the clock's]",                                               \
+      "the clock's date; `\"2026-11-16\"`: what prices are old by")                                                    \
     PLAIN(DEADLINE_DAYS, "deadline_days", REAL, 0, 1e6, NO_WORDS, DEPENDS, "`deadline`, in days")                      \
     PLAIN(BUDGET_USD, "budget_usd", REAL, 0, 1e15, NO_WORDS, DEPENDS, "`budget` by another name")                      \
     PLAIN(OWN_PRICES, "prices", ANY, 0, 0, NO_WORDS, DEPENDS, "`price` by another name")                               \

@@ -80,13 +80,13 @@
     FLAG(TOPK, "topk", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "topk", 0, "N", KERNEL, "moe: experts per token",    \
       NULL)                                                                                                            \
     FLAG(EXPERTS, "experts", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "experts", 0, "N", KERNEL,                     \
-      "moe: experts, of all --ep ranks", NULL)                                                                         \
+      "moe: experts over all --ep ranks", NULL)                                                                        \
     FLAG(SKEW, "skew", REAL, 0, 1e18, NO_WORDS, 0, "skew", 0, "X", KERNEL,                                             \
       "moe: how unevenly tokens spread; 0 is evenly", NULL)                                                            \
     FLAG(MOE_ROUTING, "routing", WORD, 0, 0, WORDS(moe_routing), 0, "routing", 0, NULL, KERNEL,                        \
       "moe: experts get tokens in turn, or tokens pick at random", NULL)                                               \
     FLAG(MOE_EP, "ep", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "ep", 0, "N", KERNEL,                                      \
-      "moe: ranks that share the experts; tokens are of all of them", NULL)                                            \
+      "moe: ranks that share the experts; --tokens counts all of them", NULL)                                          \
     FLAG(GATED, "gated", SWITCH, 0, 0, NO_WORDS, DEPENDS, "gated", 0, NULL, KERNEL,                                    \
       "moe: experts have a gate (three matrices); --no-gated: two", NULL)                                              \
     FLAG(MOE_BACKEND, "moe_backend", WORD, 0, 0, WORDS(moe_backend), 0, "moe-backend", 0, NULL, KERNEL,                \
@@ -94,11 +94,11 @@
     FLAG(KERNEL_WEIGHTS, "weights_dtype", WORD, 0, 0, WORDS(storage), 0, "weights-dtype", 0, NULL, KERNEL,             \
       "gemm, moe: weights stored in fewer bits than the arithmetic has", NULL)                                         \
     FLAG(WEIGHT_KERNEL, "weight_kernel", WORD, 0, 0, WORDS(weight_kernel), 0, "weight-kernel", 0, NULL, KERNEL,        \
-      "gemm: whose kernel widens them", NULL)                                                                          \
+      "gemm: whose kernel dequantises them", NULL)                                                                     \
     FLAG(PARAMS, "params", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "params", 0, "N", KERNEL,                        \
       "optimizer: parameters", NULL)                                                                                   \
     FLAG(TENSORS, "tensors", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "tensors", 0, "N", KERNEL,                           \
-      "optimizer: tensors they lie in", NULL)                                                                          \
+      "optimizer: tensors that hold them", NULL)                                                                       \
     FLAG(BYTES, "bytes", REAL, 0, 1e18, NO_WORDS, DEPENDS, "bytes", 0, "N", KERNEL,                                    \
       "any other operator: memory traffic", NULL)                                                                      \
     FLAG(FLOPS, "flops", REAL, 0, 1e18, NO_WORDS, 0, "flops", 0, "N", KERNEL, "any other operator: arithmetic", NULL)  \
@@ -128,7 +128,7 @@
     FLAG(EXCHANGE_RANKS, "ranks", WHOLE, 2, MOST_RANKS, NO_WORDS, DEPENDS, "ranks", 0, "N", EXCHANGE,                  \
       "GPUs that take part", "from 2")                                                                                 \
     FLAG(EXCHANGE_STRIDE, "stride", WHOLE, 1, MOST_RANKS, NO_WORDS, 1, "stride", 0, "N", EXCHANGE,                     \
-      "how far apart they are; 8 puts each on a node of its own",                                                      \
+      "distance between ranks; 8 puts each on its own node",                                                           \
       "1: how far apart the ranks are; 8 ranks 8 apart have a node each, and cross other links")                       \
     PLAIN(EXCHANGE_CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS, "as [of a model](#many-gpus)")                \
     FLAG(EXCHANGE_SKEW, "skew", REAL, 1, 1e9, NO_WORDS, DEPENDS, "skew", 0, "X", EXCHANGE,                             \

@@ -7,7 +7,8 @@
     FLAG(ADAPTER_TARGETS, "targets", ANY, 0, 0, NO_WORDS, DEPENDS, "lora-targets", 0, "NAME,...",                      \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "layers with adapters [the stack's]: q_proj,v_proj, linear_qkv, ..., or all-linear",                             \
-      "the stack's: names of layers as peft, torchtune, litgpt or Megatron call them (`[\"q_proj\", \"v_proj\"]`, "    \
+      "the stack's: names of layers as peft, diffusers, torchtune, litgpt or Megatron call them "                      \
+      "(`[\"q_proj\", \"v_proj\"]`, `[\"to_q\", \"to_out.0\"]`, "                                                      \
       "`[\"linear_qkv\"]`, `[\"c_attn\"]`), or `\"all-linear\"`; experts and routers get none")                        \
     FLAG(ADAPTER_DTYPE, "dtype", WORD, 0, 0, WORDS(adapter), DEPENDS, "lora-dtype", 0, NULL, TRAIN | PLANS | CHOOSE,   \
       "fp32 weights and products, the model's 16 bits, or fp32 weights under autocast [the stack's]",                  \

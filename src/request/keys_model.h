@@ -43,19 +43,35 @@
     FLAG(WEIGHTS_DTYPE, "weights_dtype", WORD, 0, 0, WORDS(stored), DEPENDS, "weights-dtype", 0, NULL,                 \
       STEPS | INFER | LARGEST | SERVE, "weights stored in another format: quantised inference, QLoRA",                 \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`, `int4`, `nf4`, `mxfp4`: how weights are stored; the dtype's when "\
-      "left out, for serving the bits of the config's `quantization_config`. `fp32` beside 16-bit arithmetic is "      \
-      "`amp_*`; fewer than 16 bits are trained beside `lora_rank` alone")                                              \
+      "left out, for serving the bits of the config's `quantization_config`. llama.cpp's files by name: `q2_k`, "      \
+      "`q3_k_s`, `q3_k_m`, `q3_k_l`, `q4_0`, `q4_1`, `q4_k_s`, `q4_k_m`, `q5_0`, `q5_1`, `q5_k_s`, `q5_k_m`, `q6_k`, " \
+      "`q8_0`, `iq4_xs`, `iq4_nl` ([what each has](architectures.md#files-of-llamacpp)). `fp32` beside 16-bit "        \
+      "arithmetic is `amp_*`; fewer than 16 bits are trained beside `lora_rank` alone")                                \
     FLAG(WEIGHTS_BY, "weight_kernel", WORD, 0, 0, WORDS(weight_kernel), DEPENDS, "weight-kernel", 0, NULL,             \
-      STEPS | INFER, "whose kernels widen weights of few bits",                                                        \
+      STEPS | INFER, "whose kernels dequantise low-bit weights",                                                       \
       "`any`, `marlin`, `cutlass`, `awq`, `gptq`, `bitsandbytes`, `torchao`, `gguf`: whose kernels multiply by "       \
       "weights of few bits; left out: an engine's own (Marlin's), torchao's under a compiler, else the library that "  \
       "loads them")                                                                                                    \
+    FLAG(GPU_LAYERS, "gpu_layers", WHOLE, 0, 100000, NO_WORDS, DEPENDS, "gpu-layers", 0, "N", STEPS | INFER,           \
+      "llama.cpp files: layers on the GPU, counting the head; the first ones run on the host [all]",                   \
+      "all; llama.cpp's `-ngl`: so many layers are the GPU's, the head counted as one, and the first ones the "        \
+      "host's, with their cache ([below](#models-that-a-card-holds-in-part)). Of `prefill` and `decode` with files "   \
+      "of llama.cpp's, on one GPU")                                                                                    \
+    FLAG(CPU_EXPERTS, "cpu_experts", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "cpu-experts", 0, "N", STEPS | INFER,        \
+      "llama.cpp files: layers whose experts stay on the host [none]",                                                 \
+      "none; llama.cpp's `--n-cpu-moe`: the experts of the first layers lie on the host, and it computes them; as "    \
+      "many as the model has layers: all (`--cpu-moe`)")                                                               \
+    FLAG(HOST_MEMORY, "host_memory_gbps", REAL, 1, 10000, NO_WORDS, DEPENDS, "host-memory-gbps", 0, "X",               \
+      STEPS | INFER,                                                                                                   \
+      "rated bandwidth of the host's memory in GB/s, for --gpu-layers and --cpu-experts [two channels of DDR5]",       \
+      "a desktop's two channels of DDR5 beside cards with plain GDDR, else half a server's; GB/s that the host's "     \
+      "memory is sold with, of `gpu_layers` and `cpu_experts`")                                                        \
     FLAG(MODEL_KV_DTYPE, "kv_dtype", WORD, 0, 0, WORDS(kv), DEPENDS, "kv-dtype", 0, NULL, INFER | LARGEST | SERVE,     \
       "number format of the cache",                                                                                    \
       "`bf16`, `fp16`, `fp32`, `fp8`, `int8`, `fp4`: of the cache; the dtype's when left out, 16 bits where that is "  \
       "below")                                                                                                         \
     FLAG(CACHE, "cache", WORD, 0, 0, WORDS(cache), 0, "cache", 0, NULL, INFER,                                         \
-      "keys and values as serving engines keep them, preallocated, or grown by concatenation",                         \
+      "keys and values in pages (as serving engines), preallocated, or concatenated",                                  \
       "`paged`, `static`, `dynamic` (grows by concatenation, as plain `transformers` does)")                           \
     FLAG(ATTENTION, "attention", WORD, 0, 0, WORDS(attention), 0, "attention", 0, NULL, STEPS | INFER | LARGEST,       \
       "one kernel, separate products and softmax, as the framework picks, or one library's by name",                   \
@@ -82,34 +98,34 @@
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
       "for `execution`, `attention`, `compile_scope`, `cp_kind`, `master_weights` and `zero`")                         \
     FLAG(COMPILE_SCOPE, "compile_scope", WORD, 0, 0, WORDS(scope), 0, "compile-scope", 0, NULL, STEPS | LARGEST,       \
-      "of compile: the whole model with its loss, or every layer by itself (as with FSDP)",                            \
+      "with compile: the whole model and its loss, or each layer by itself (as with FSDP)",                            \
       "of `compile`: `model` (with its loss), `layers` (each by itself, the rest eager), `auto`: layers under FSDP "   \
       "(`zero` 3), else the model")                                                                                    \
     FLAG(FUSIONS, "fusions", WORD, 0, 0, WORDS(fusion), 0, "fusions", 0, NULL, STEPS | LARGEST,                        \
-      "of fused: with what NVIDIA's recipes add to Megatron-Core's defaults, or without",                              \
+      "with fused: with or without what NVIDIA's recipes add to Megatron-Core's defaults",                             \
       "of `fused`: `recipe`: also what NVIDIA's recipes turn on beyond Megatron-Core's defaults, the rotary kernels "  \
       "of latent attention (`apply_rope_fusion` with `enable_experimental`) and the router's (`moe_router_fusion`); "  \
       "`plain`: without them")                                                                                         \
     FLAG(OPTIMIZER, "optimizer", WORD, 0, 0, WORDS(optimizer), 0, "optimizer", 0, NULL, STEPS | LARGEST,               \
-      "none: forward and backward alone",                                                                              \
+      "none: forward and backward only",                                                                               \
       "`adamw`, `adamw_foreach`, `adamw_8bit`, `adafactor`, `sgd`, `sgd_momentum`, `muon`, `lamb`, `none`; "           \
       "`adamw_loop`: tensor by tensor (`foreach=False`), `bert_adam`: likewise, each clipped by itself")               \
     FLAG(MASTER_WEIGHTS, "master_weights", SWITCH, 0, 0, NO_WORDS, 0, "master-weights", 0, NULL, STEPS | LARGEST,      \
       "fp32 copies of low-precision weights (the Megatron recipe)",                                                    \
       "false; true: fp32 copies of low-precision weights (the Megatron recipe)")                                       \
     FLAG(RECOMPUTE, "recompute", WORD, 0, 0, WORDS(recompute), 0, "recompute", 0, NULL, STEPS | LARGEST,               \
-      "activations computed again in the backward pass",                                                               \
+      "activations that the backward pass recomputes",                                                                 \
       "`none`, `selective` (of each layer attention and every other product are kept; with `fused` all but "           \
       "attention's scores), `full` ([what runs again](models/graph.md#backward))")                                     \
     FLAG(RECOMPUTE_MODULES, "recompute_modules", NAMES, 0, 0, WORDS(module), DEPENDS, "recompute-modules", 0,          \
       "NAME,...",                                                                                                      \
       STEPS | LARGEST,                                                                                                 \
-      "of fused: what of a layer runs again, by Megatron-Core's names: core_attn, layernorm, moe_act, mlp, ...",       \
+      "with fused: parts of a layer to recompute, by Megatron-Core's names: core_attn, layernorm, moe_act, mlp, ...",  \
       "left out: what `selective` is; of `fused`, an array of Megatron-Core's names, which asks for `selective`: "     \
       "`core_attn`, `layernorm`, `moe_act`, `mla_up_proj`, `mlp`, `moe`, `shared_experts` run again, the rest is "     \
       "kept. No effect where `recompute` is `none` or `full`")                                                         \
     FLAG(LORA_RANK, "lora_rank", WHOLE, 0, 65536, NO_WORDS, 0, "lora-rank", 0, "N", TRAIN | PLANS | CHOOSE | LARGEST,  \
-      "train adapters of this rank alone",                                                                             \
+      "train only adapters of this rank",                                                                              \
       "0; adapters of this rank alone are trained, as the [stack](stacks.md) runs them; `lora` says more")             \
     PLAIN(LORA, "lora", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                              \
       "left out: `lora_rank` alone. `{\"rank\": 16, \"targets\": [\"q_proj\", \"v_proj\"], \"dtype\": \"bf16\", "      \
@@ -117,7 +133,7 @@
     FLAG(CLIP_GRAD, "clip_grad", SWITCH, 0, 0, NO_WORDS, 0, "clip-grad", 0, NULL, STEPS,                               \
       "clip the norm of the gradients", "false; true: the norm of the gradients is clipped")                           \
     FLAG(HOST, "host", NAMED, 0, 0, NO_WORDS, DEPENDS, "host", 0, "NAME|FILE", STEPS | INFER | TRACE,                  \
-      "the host that issues the kernels: a name of data/hosts or a file like those [typical]",                         \
+      "the host that issues the kernels: a name in data/hosts, or a file of that form [typical]",                      \
       "`h200_vm` on `h200_sxm`, `desktop` beside a GeForce, else `typical`; a name of `data/hosts`, a file's path or " \
       "its object: what operators, passes, wrappers and launches cost the host "                                       \
       "([hosts](models/host.md#another-host)); the answer then has its name, `\"host\"`")                              \
@@ -127,7 +143,7 @@
       "how images lie in memory: channels last, or first",                                                             \
       "`nhwc` (channels last), `nchw`: how a ResNet's images lie in memory; other models have their own")              \
     FLAG(IMAGES, "images", WHOLE, 0, 100000, NO_WORDS, 0, "images", 0, "N", STEPS | INFER | LARGEST,                   \
-      "pictures beside each sequence, of models that see",                                                             \
+      "images per sequence, for vision-language models",                                                               \
       "pictures beside each sequence, of a model with a vision tower: the tower runs over them, and their tokens are " \
       "added to `seq`. In `decode` they are tokens of the cache alone")                                                \
     FLAG(IMAGE_SIZE, "image_size", EXTENT, 1, 65536, NO_WORDS, DEPENDS, "image-size", 0, "HxW",                        \
@@ -135,10 +151,10 @@
       "height and width in pixels of pictures or videos, one number for squares [1024x1024, or the model's own]",      \
       "height and width of those pictures in pixels, `\"768x1024\"` or `[768, 1024]`, of squares one number; "         \
       "`1024x1024` when left out. Towers of one size "                                                                 \
-      "have their own. Of a model of pictures and of a denoiser: what it takes, square but for a video's frames; its " \
+      "have their own. Of a model of pictures, whose are square, and of a denoiser: what it takes; its "               \
       "config's when left out")                                                                                        \
     FLAG(FRAMES, "frames", WHOLE, 0, 100000, NO_WORDS, DEPENDS, "frames", 0, "N", STEPS | INFER | LARGEST,             \
-      "frames of a video, of models that make one [the model's own]",                                                  \
+      "frames per video, for video models [the model's own]",                                                          \
       "frames of a video, of a denoiser of videos: its autoencoder makes one latent frame of the first and one of "    \
       "each 4 to 8 behind it; what its authors make by default when left out. `image_size` says how large they are")   \
     FLAG(SOURCE, "source_tokens", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "source-tokens", 0, "N",                      \
@@ -164,7 +180,7 @@
       "left out: the GPU's usual node and network. `{\"nodes\": 8, \"gpus_per_node\": 8, \"interconnect\": "           \
       "\"ib_ndr400\"}` and more, [below](#many-gpus)")                                                                 \
     FLAG(TRAIN_TOKENS, "tokens", REAL, 1, 1e18, NO_WORDS, DEPENDS, "tokens", 0, "N", TRAIN,                            \
-      "days to train on so many tokens",                                                                               \
+      "print the days to train on this many tokens",                                                                   \
       "of a training run: the answer then has its days, `training` ([below](#days-of-training-kept-answers))")         \
     PLAIN(DETAIL, "detail", WORD, 0, 0, WORDS(detail), 0, "`summary`, `layers`, `kernels`")                            \
     PLAIN(ADVICE, "advice", SWITCH, 0, 0, NO_WORDS, 0,                                                                 \

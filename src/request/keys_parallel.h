@@ -4,7 +4,7 @@
 
 #define FT_PARALLEL_KEYS(FLAG, PLAIN)                                                                                  \
     FLAG(TP, "tp", WHOLE, 1, 1000000, NO_WORDS, 1, "tp", 0, "N", STEPS | INFER | SERVE,                                \
-      "tensor parallel: products split over so many GPUs", "1: tensor parallel: ranks that share every product")       \
+      "tensor parallel: products split over this many GPUs", "1: tensor parallel: ranks that share every product")     \
     FLAG(PP, "pp", WHOLE, 1, 1000000, NO_WORDS, 1, "pp", 0, "N", STEPS | SERVE,                                        \
       "pipeline parallel: stages of layers", "1: pipeline parallel: stages of layers")                                 \
     FLAG(VPP, "vpp", WHOLE, 1, 1000000, NO_WORDS, 1, "vpp", 0, "N", STEPS,                                             \
@@ -19,7 +19,7 @@
       "how many, where that is known, or `all`, those of the cluster's nodes: `dp` is then what tp × cp × pp leave, "  \
       "and where all are said they must agree")                                                                        \
     FLAG(CP, "cp", WHOLE, 1, 1000000, NO_WORDS, 1, "cp", 0, "N", STEPS | SERVE,                                        \
-      "context parallel: sequences split over so many GPUs", "1: context parallel: ranks that share a sequence")       \
+      "context parallel: sequences split over this many GPUs", "1: context parallel: ranks that share a sequence")     \
     FLAG(EP, "ep", WHOLE, 1, 1000000, NO_WORDS, 1, "ep", 0, "N", STEPS | INFER | SERVE,                                \
       "expert parallel: experts spread over data and context ranks",                                                   \
       "1: ranks of the data and context axes that experts are spread over (decoder-only models)")                      \
@@ -37,13 +37,13 @@
     FLAG(SCHEDULE, "schedule", WORD, 0, 0, WORDS(schedule), DEPENDS, "schedule", 0, NULL, STEPS,                       \
       "order of micro-batches in the pipeline [1f1b; interleaved with --vpp]",                                         \
       "`1f1b`, with `vpp` `interleaved`; `gpipe`, `zero_bubble`, `dualpipe`; `v_zero_bubble`, `v_half`, `v_min` (two " \
-      "chunks per stage, down and back up; a half and a third of the activations)")                                   \
+      "chunks per stage, down and back up; a half and a third of the activations)")                                    \
     FLAG(OVERLAP, "overlap", SWITCH, 0, 0, NO_WORDS, DEPENDS, "overlap", 0, NULL, STEPS,                               \
-      "gradients are exchanged beside the backward pass (the default)",                                                \
+      "exchange gradients during the backward pass (the default)",                                                     \
       "as the [stack](stacks.md) does when left out; true: gradients are exchanged beside the backward pass; false by "\
       "`megatron`, in pipelines of `megatron_2021` and [of FSDP](models/layout.md#memory-of-a-rank)")                  \
     FLAG(TP_OVERLAP, "tp_overlap", SWITCH, 0, 0, NO_WORDS, DEPENDS, "tp-overlap", 0, NULL, STEPS,                      \
-      "with --sp, exchanges of tensor ranks run in pieces beside their products [fused in fp8, fp4]",                  \
+      "with --sp, exchanges of tensor ranks run in pieces while their products do [fused in fp8, fp4]",                \
       "true with `sp` in fp8 and fp4 by `fused` execution, else false: a tensor rank's gathers and scatters run in "   \
       "pieces beside the products that read and make them (Transformer Engine's user buffers, AsyncTP)")               \
     FLAG(DEAL, "deal", WORD, 0, 0, WORDS(deal), 0, "deal", 0, NULL, STEPS,                                             \
@@ -139,9 +139,9 @@
 
 #define FT_LOADER_KEYS(FLAG, PLAIN)                                                                                    \
     FLAG(DISK_RATE, "samples_per_s_disk", REAL, 1e-6, 1e12, NO_WORDS, DEPENDS, "samples-per-s-disk", 0, "X", TRAIN,    \
-      "samples that storage delivers to one GPU", "samples that storage delivers to one GPU")                          \
+      "samples per second that storage delivers to one GPU", "samples per second that storage delivers to one GPU")    \
     FLAG(DISK_GBPS, "disk_gbps", REAL, 1e-6, 1e6, NO_WORDS, DEPENDS, "disk-gbps", 0, "X", TRAIN,                       \
-      "its bandwidth when it is read in a row, GB/s",                                                                  \
+      "its bandwidth for sequential reads, GB/s",                                                                      \
       "bandwidth of the storage when it is read in a row, GB/s; with `sample_bytes` it stands for the samples")        \
     FLAG(SAMPLE_BYTES, "sample_bytes", REAL, 1, 1e12, NO_WORDS, DEPENDS, "sample-bytes", 0, "N", TRAIN,                \
       "one sample on its way to the GPU", "one sample on its way to the GPU")                                          \
@@ -150,6 +150,6 @@
     FLAG(WORKER_MS, "worker_ms", REAL, 0, 1e7, NO_WORDS, DEPENDS, "worker-ms", 0, "X", TRAIN,                          \
       "a worker's time for one sample", "a worker's time for one sample")                                              \
     FLAG(PINNED, "pinned", SWITCH, 0, 0, NO_WORDS, 0, "pinned", 0, NULL, TRAIN,                                        \
-      "batches lie in pinned memory and are copied beside the step",                                                   \
-      "false; true: batches lie in pinned memory and are copied beside the step")
+      "batches are in pinned memory and copied during the step",                                                       \
+      "false; true: batches are in pinned memory and copied during the step")
 #endif

@@ -23,7 +23,7 @@
       "lengths are lognormal about --isl and --osl with this deviation",                                               \
       "0: none; otherwise lengths are lognormal about `isl` and `osl` with this deviation of the logarithm")           \
     FLAG(LENGTHS, "lengths", TEXT, 0, 0, NO_WORDS, DEPENDS, "lengths", 0, "FILE", SERVE,                               \
-      "a file of prompts' and answers' lengths to draw from: CSV or JSONL with input and output",                      \
+      "a file of prompt and answer lengths to draw from: CSV or JSONL with input and output",                          \
       "path of a file with `input` and `output`, [CSV or JSONL](serving.md#logs): requests draw their lengths from "   \
       "its lines")                                                                                                     \
     FLAG(CONCURRENCY, "concurrency", WHOLE, 1, 10000000, NO_WORDS, DEPENDS, "concurrency", 'c', "N", SERVE,            \
@@ -34,7 +34,7 @@
       "requests per second that arrive",                                                                               \
       "requests per second that arrive")                                                                               \
     FLAG(BURSTINESS, "burstiness", REAL, 1e-3, 1e3, NO_WORDS, 1, "burstiness", 0, "X", SERVE | PLANS | CHOOSE,         \
-      "shape of the gamma distribution between arrivals: 1 is Poisson, less comes in bursts",                          \
+      "shape of the gamma distribution between arrivals: 1 is Poisson, less is bursty",                                \
       "1: shape of the gamma distribution between arrivals of `rate`; 1 is Poisson, less comes in bursts")             \
     FLAG(REQUEST_LOG, "trace", TEXT, 0, 0, NO_WORDS, DEPENDS, "trace", 0, "FILE", SERVE,                               \
       "a log of requests: CSV or JSONL; the Azure and Mooncake layouts too",                                           \
@@ -45,20 +45,21 @@
       "how many, of a simulation at most ten million; left out: ten per client, all of a log; of a `rate` 1000 or, "   \
       "where those are a burst, six times as many as are under way, the first sixth not counted")                      \
     FLAG(WARMUP, "warmup", WHOLE, 0, 1000000000, NO_WORDS, 0, "warmup", 0, "N", SERVE,                                 \
-      "requests that end first and are not counted", "0: requests that end first and are not counted")                 \
+      "number of requests that finish first and are not counted",                                                      \
+      "0: number of requests that finish first and are not counted")                                                   \
     FLAG(SERVE_START, "start", WORD, 0, 0, WORDS(start), 0, "start", 0, NULL, SERVE,                                   \
       "clients begin together, or spread over a request's time",                                                       \
       "`together`: all clients begin at once; `steady`: spread over the time of a request")                            \
     FLAG(TURNS, "turns", WHOLE, 1, 100000, NO_WORDS, 1, "turns", 0, "N", SERVE,                                        \
-      "requests of a session: each has all before it as its prefix, in the cache",                                     \
+      "requests per session: each has all earlier ones as its prefix, in the cache",                                   \
       "1; more: requests of a client's session, each with all that was said before in front, which is in the cache")   \
     FLAG(THINK_MS, "think_ms", REAL, 0, 1e9, NO_WORDS, 0, "think-ms", 0, "X", SERVE,                                   \
       "a client's pause between an answer and its next request", "0: a client's pause before its next request")        \
     FLAG(MAX_NUM_SEQS, "max_num_seqs", WHOLE, 1, 10000000, NO_WORDS, DEPENDS, "max-num-seqs", 0, "N",                  \
       SERVE | PLANS | CHOOSE,                                                                                          \
-      "sequences that run at once [the engine's]", "sequences that run at once; left out: the engine's own")           \
+      "most sequences that run at once [the engine's]", "sequences that run at once; left out: the engine's own")      \
     FLAG(MAX_NUM_BATCHED_TOKENS, "max_num_batched_tokens", WHOLE, 1, 100000000, NO_WORDS, DEPENDS,                     \
-      "max-num-batched-tokens", 0, "N", SERVE | PLANS | CHOOSE, "tokens of an iteration [the engine's]",               \
+      "max-num-batched-tokens", 0, "N", SERVE | PLANS | CHOOSE, "most tokens per iteration [the engine's]",            \
       "tokens of an iteration; left out: the engine's own")                                                            \
     FLAG(CHUNKED_PREFILL, "chunked_prefill", SWITCH, 0, 0, NO_WORDS, DEPENDS, "chunked-prefill", 0, NULL,              \
       SERVE | PLANS | CHOOSE,                                                                                          \
@@ -67,37 +68,39 @@
     FLAG(GPU_MEMORY_UTILIZATION, "gpu_memory_utilization", REAL, 0.05, 1, NO_WORDS, DEPENDS,                           \
       "gpu-memory-utilization", 0, "X", SERVE | PLANS | CHOOSE,                                                        \
       "share of the memory for weights and cache [the engine's]",                                                      \
-      "share of the memory for weights, activations and cache; left out: the engine's own")                            \
+      "share of the memory for weights, activations and cache; of `trtllm`, of what weights leave, for the cache "     \
+      "(`free_gpu_memory_fraction`); left out: the engine's own, raised with a warning where weights leave no room")   \
     FLAG(PREFIX_HIT, "prefix_hit", REAL, 0, 1, NO_WORDS, 0, "prefix-hit", 0, "X", SERVE | PLANS | CHOOSE,              \
       "share of every prompt that is in the cache", "0: share of every prompt that is in the cache already")           \
     FLAG(PROMPTS, "prompts", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "prompts", 0, "N", SERVE,                          \
-      "distinct prompts that requests draw from, which the engine's prefix cache then knows; 0: all differ",           \
+      "distinct prompts to draw from, so that the engine's prefix cache finds repeated ones; 0: all differ",           \
       "distinct prompts that requests draw from at random, so that the engine's prefix cache knows them when they "    \
       "come again; 0: all differ; left out: 0, or what a recipe for such a load says")                                 \
     FLAG(SPECULATIVE, "speculative", SECTION, 0, 0, NO_WORDS, DEPENDS, "speculative", 0, "TOKENS:ACCEPTED",            \
       SERVE | PLANS | CHOOSE,                                                                                          \
-      "drafts of a step, and tokens that a step then makes",                                                           \
-      "`{\"tokens\": 3, \"accepted\": 2.3}`: drafts of a step, and tokens that a step then makes; left out: none")     \
+      "draft tokens per step, and tokens that a step then yields",                                                     \
+      "`{\"tokens\": 3, \"accepted\": 2.3}`: draft tokens per step, and tokens that a step then yields; left out: "    \
+      "none")                                                                                                          \
     FLAG(SERVED_MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", SERVE,                                           \
-      "drafts of a step that a prediction layer of the model's own makes",                                             \
+      "draft tokens per step from a prediction layer of the model itself",                                             \
       "0; more: drafts of a step that a layer of the model's own makes (multi-token prediction), one after another")   \
     FLAG(DRAFT, "draft", NAMED, 0, 0, NO_WORDS, DEPENDS, "draft", 0, "MODEL", SERVE,                                   \
-      "a smaller model whose steps make the drafts [none]",                                                            \
+      "a smaller model that makes the draft tokens [none]",                                                            \
       "a smaller model, named as `model` is, whose steps make the drafts on the same GPUs; left out: none")            \
     FLAG(DRAFT_TOKENS, "draft_tokens", WHOLE, 1, 64, NO_WORDS, 3, "draft-tokens", 0, "N", SERVE,                       \
-      "drafts of a step that --draft makes", "3: drafts of a step that `draft` makes")                                 \
+      "draft tokens per step from --draft", "3: drafts of a step that `draft` makes")                                  \
     FLAG(ACCEPTANCE, "acceptance", REAL, 0, 1, NO_WORDS, DEPENDS, "acceptance", 0, "X", SERVE,                         \
-      "chance that a draft of --mtp or --draft is kept, if all before it are",                                         \
+      "chance that a draft token of --mtp or --draft is kept, if all before it were",                                  \
       "chance that a draft of `mtp` or `draft` is kept if all before it are; left out: what public benchmarks saw")    \
     FLAG(ADAPTERS, "adapters", WHOLE, 0, 100000, NO_WORDS, 0, "adapters", 0, "N", SERVE,                               \
-      "LoRA adapters that are served together, each by as many requests",                                              \
+      "LoRA adapters served together, used evenly by the requests",                                                    \
       "0; more: LoRA adapters of all linear layers but experts, that requests draw from evenly")                       \
     FLAG(SERVED_RANK, "adapter_rank", WHOLE, 1, 4096, NO_WORDS, 16, "adapter-rank", 0, "N", SERVE,                     \
       "of each of them", "16: of each of them")                                                                        \
     FLAG(SCHEDULING, "scheduling", WORD, 0, 0, WORDS(scheduling), 0, "scheduling", 0, NULL, SERVE,                     \
-      "who of those that wait is next",                                                                                \
+      "which waiting request is next",                                                                                 \
       "`fcfs`, `priority` (the log's, the lowest number first), `shortest` (prompt), `fair` (the client that was "     \
-      "served least), `max_min` (the client that has least of the engine now): who of those that wait is next")        \
+      "served least), `max_min` (the client that has least of the engine now): which waiting request is next")         \
     FLAG(REPLICAS, "replicas", WHOLE, 1, 10000, NO_WORDS, 1, "replicas", 0, "N", SERVE,                                \
       "engines behind a router", "1: engines behind a router")                                                         \
     FLAG(ROUTING, "routing", WORD, 0, 0, WORDS(routing), 0, "routing", 0, NULL, SERVE,                                 \
@@ -106,11 +109,11 @@
       "`{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {\"workers\": 2, \"tp\": 8}}`: engines that prefill, "  \
       "engines that decode, and `parallel` of each; caches travel between them")                                       \
     FLAG(SLO, "slo", SECTION, 0, 0, NO_WORDS, DEPENDS, "slo", 0, "ttft=MS,tpot=MS", SERVE | PLANS | CHOOSE,            \
-      "what a request must keep to count as good: ttft=500ms,tpot=30ms,e2e=20s",                                       \
+      "what a request must meet to count as good: ttft=500ms,tpot=30ms,e2e=20s",                                       \
       "`{\"ttft_ms\": 500, \"tpot_ms\": 30, \"e2e_ms\": 20000, \"share\": 0.9}`: what a request must keep to count as "\
       "good, and the share of them that must (0.9)")                                                                   \
     FLAG(FIND, "find", WORD, 0, 0, WORDS(find), DEPENDS, "find", 0, NULL, SERVE,                                       \
-      "the highest rate, or the most clients, that keep --slo",                                                        \
+      "the highest rate, or the most clients, that meet --slo",                                                        \
       "`rate`, `concurrency`: the highest that keeps `slo`")                                                           \
     PLAIN(PER_REQUEST, "per_request", SWITCH, 0, 0, NO_WORDS, 0,                                                       \
       "false; true: the answer lists every request, `per_request`, up to a million")                                   \

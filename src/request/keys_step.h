@@ -17,8 +17,9 @@
       "`max_predictions_per_seq`), or answers without their questions where these are left out before the head")       \
     FLAG(PACKING, "packing", ANY, 0, 0, NO_WORDS, DEPENDS, "packing", 0, "N", TRAIN | PLANS | CHOOSE,                  \
       "tokens of the documents that sequences are packed from: each attends to itself alone",                          \
-      "left out: a sequence is one document; the tokens of the documents that are packed into it, a number or a list " \
-      "of lengths: each attends to itself alone (variable-length flash attention)")                                    \
+      "left out: a sequence is one document, or what the stack makes of examples for adapters; the tokens of the "     \
+      "documents that are packed into it, a number or a list of lengths: each attends to itself alone "                \
+      "(variable-length flash attention)")                                                                             \
     FLAG(SAMPLE_LENGTHS, "lengths", ANY, 0, 0, NO_WORDS, DEPENDS, "lengths", 0, "NAME|MEAN:SPREAD|N,...", TRAIN,       \
       "lengths of the sequences that are trained on: of a public data set, a mean and a spread, or a list [all --seq]",\
       "left out: all sequences have `seq` tokens; otherwise at most so many: the name of a public data set "           \
@@ -30,7 +31,7 @@
       "length before, in groups of 50 batches (`group_by_length`), `pack`: sequences are put behind each other until " \
       "they have `seq` tokens, and each attends to itself alone, as with `packing`")                                   \
     FLAG(LONGER, "longer", WORD, 0, 0, WORDS(longer), 0, "longer", 0, NULL, TRAIN,                                     \
-      "with --lengths: what becomes of sequences of more than --seq tokens",                                           \
+      "with --lengths: what happens to sequences longer than --seq",                                                   \
       "`cut`; of `lengths`: what has more than `seq` tokens is cut to it, `drop`: left out")                           \
     FLAG(PAD_MULTIPLE, "pad_multiple", WHOLE, 1, 65536, NO_WORDS, 1, "pad-multiple", 0, "N", TRAIN,                    \
       "with --lengths: batches are filled up to a multiple of it (pad_to_multiple_of)",                                \
@@ -46,7 +47,7 @@
       "`fp32`, `bf16`, `fp16`, `fp8`: of AdamW's and LAMB's moments; the weights' format when left out, fp32 beside "  \
       "fp32 copies (DeepSeek-V3 keeps them in bf16)")                                                                  \
     FLAG(IN_BACKWARD, "optimizer_in_backward", SWITCH, 0, 0, NO_WORDS, 0, "optimizer-in-backward", 0, NULL, TRAIN,     \
-      "update a weight as soon as its gradient is there, and drop that",                                               \
+      "update each weight as soon as its gradient exists, and drop the gradient",                                      \
       "false; true: a weight is updated as soon as its gradient is there, and the gradient is dropped (torchtune's "   \
       "`optimizer_in_bwd`); not with accumulation or clipping")                                                        \
     FLAG(EXPANDABLE, "expandable_segments", SWITCH, 0, 0, NO_WORDS, 0, "expandable-segments", 0, NULL, STEPS | INFER,  \
@@ -54,18 +55,18 @@
       "false; true: PyTorch's allocator has one segment and maps memory at its end (`expandable_segments:True` in "    \
       "`PYTORCH_CUDA_ALLOC_CONF`): less is reserved beyond the peak ([how](models/memory.md#the-allocator))")          \
     FLAG(RECOMPUTE_LAYERS, "recompute_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "recompute-layers", 0, "N", TRAIN, \
-      "with --recompute full: so many layers run again [all]",                                                         \
+      "with --recompute full: number of layers to recompute [all]",                                                    \
       "all; of `recompute` `full`: so many layers run again, the others keep everything (Megatron's "                  \
       "`recompute_num_layers` with method `block`); without `pp`")                                                     \
     FLAG(GRAPHED, "cuda_graph_modules", NAMES, 0, 0, WORDS(graphed), DEPENDS, "cuda-graph-modules", 0, "NAME,...",     \
       TRAIN | PLANS | CHOOSE,                                                                                          \
-      "of fused: what is replayed from CUDA graphs, by Megatron-Core's names: attn, moe_router, full_iteration, ...",  \
+      "with fused: what is replayed from CUDA graphs, by Megatron-Core's names: attn, moe_router, full_iteration, ...",\
       "left out: nothing; of `fused`, an array of what of a layer is captured in CUDA graphs, by Megatron-Core's "     \
       "names: `attn`, `mlp`, `moe`, `moe_router`, `moe_preprocess` (with the router), `mamba`; `layer`: whole layers; "\
       "`full_iteration`: both passes of all micro-batches. The host then launches one graph instead of its kernels "   \
       "([what that takes](models/host.md#modules-in-cuda-graphs)); `execution` `cuda_graph` replays all of a step")    \
     FLAG(REMAT, "remat_policy", NAMES, 0, 0, WORDS(remat), DEPENDS, "remat-policy", 0, "NAME,...", TRAIN,              \
-      "what a layer that runs again keeps, by MaxText's names: save_qkv_proj, minimal, or query_proj,context,...",     \
+      "what a recomputed layer keeps, by MaxText's names: save_qkv_proj, minimal, or query_proj,context,...",          \
       "left out: of `recompute` `full` a layer's input alone; an array of MaxText's policies or of the names in them, "\
       "which asks for `full` and keeps their results: `full` (nothing), `save_out_proj`, `save_qkv_proj`, "            \
       "`save_dot_except_mlp`, `save_dot_except_mlpwi`, `save_dot_with_context_except_mlp`, `minimal`, "                \
@@ -80,7 +81,7 @@
       "[below](#what-lies-on-the-host)")                                                                               \
     FLAG(OFFLOAD_LAYERS, "offload_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "offload-layers", 0, "N",              \
       TRAIN | PLANS | CHOOSE,                                                                                          \
-      "with --offload activations: those of so many layers [all but four]",                                            \
+      "with --offload activations: number of layers [all but four]",                                                   \
       "all but two at either end; of `offload` `activations`: those of so many layers leave, the others' stay "        \
       "(Megatron's `cpu_offloading_num_layers`); without `pp`")                                                        \
     FLAG(HOST_GBPS, "host_gbps", REAL, 0.1, 10000, NO_WORDS, DEPENDS, "host-gbps", 0, "X", TRAIN | PLANS | CHOOSE,     \
@@ -88,7 +89,7 @@
       "what a copy over the GPU's PCIe reaches; GB/s each way, of `offload`: other links (NVLink-C2C), or your own "   \
       "measurement")                                                                                                   \
     FLAG(NVME_GBPS, "nvme_gbps", REAL, 0.01, 1000, NO_WORDS, DEPENDS, "nvme-gbps", 0, "X", TRAIN | PLANS | CHOOSE,     \
-      "GB/s of the drives that one GPU has, reading and writing [one of PCIe 4.0]",                                    \
+      "GB/s of the drives of one GPU, reading and writing [one of PCIe 4.0]",                                          \
       "one drive of PCIe 4.0; GB/s of the drives that one GPU has, of `optimizer_nvme`")                               \
     FLAG(TRAINER, "trainer", WORD, 0, 0, WORDS(trainer), 0, "trainer", 0, NULL, TRAIN | PLANS | CHOOSE,                \
       "what is trained towards: tokens, pairs of answers (with a frozen copy or without), answers of its own",         \
@@ -102,12 +103,12 @@
       "(GRPO with a penalty for leaving it, distillation from one's own past)")                                        \
     FLAG(ROLLOUT, "rollout_tokens", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-tokens", 0, "N",               \
       TRAIN | PLANS | CHOOSE,                                                                                          \
-      "of grpo, ppo: tokens of every sequence that are generated before the step [half of seq]",                       \
+      "with grpo, ppo: tokens per sequence that are generated before the step [half of seq]",                          \
       "half of `seq`; of `grpo` and `ppo`: tokens of every sequence that the model generates before the step, the "    \
       "others are its prompt")                                                                                         \
     FLAG(ROLLOUT_TP, "rollout_tp", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-tp", 0, "N",                    \
       TRAIN | PLANS | CHOOSE,                                                                                          \
-      "of grpo, ppo: tensor ranks of an engine that generates [tp; a plan takes the fastest]",                         \
+      "with grpo, ppo: tensor ranks of a generating engine [tp; a plan takes the fastest]",                            \
       "`tp`; of `grpo` and `ppo`: tensor ranks of each engine that generates, on the same GPUs; `plan` and `choose` "  \
       "take the fastest of powers of two that hold the model")
 #endif

@@ -11,7 +11,7 @@
       "only this context length; give it again for several",                                                           \
       "a number or a list of up to 8; left out: 512, 2048, 8192, 32768 as far as the model goes")                      \
     FLAG(INFER_ENGINE, "engine", NAMED, 0, 0, NO_WORDS, DEPENDS, "engine", 0, "NAME", INFER,                           \
-      "steps of a serving engine, vllm, sglang or trtllm, instead of the framework's own",                             \
+      "steps of a serving engine (vllm, sglang or trtllm) instead of the framework's",                                 \
       "left out: the framework's own steps; `vllm`, `sglang`, `trtllm` ([engines](engines.md)), a file or an object: " \
       "that engine's iterations, as [serving](#serving-under-load) has them")                                          \
     FLAG(ISL, "isl", WHOLE, 1, 1 << 30, NO_WORDS, DEPENDS, "isl", 0, "N", INFER,                                       \
@@ -21,7 +21,7 @@
       "offline throughput: tokens generated [128 with --isl]",                                                         \
       "tokens of its answer (128 where only `isl` is given)")                                                          \
     FLAG(DENOISING_STEPS, "denoising_steps", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "steps", 0, "N", INFER,              \
-      "a picture or a video of its prompt: passes of the denoiser [the pipeline's]",                                   \
+      "an image or video from its prompt: passes of the denoiser [the pipeline's]",                                    \
       "of a denoiser whose pipeline is known: passes for one picture or video, `generation` in the answer; left out: " \
       "as many as the pipeline takes by itself ([data/generators](models/pictures.md))")                               \
     FLAG(GUIDANCE, "guidance", WORD, 0, 0, WORDS(guidance), DEPENDS, "guidance", 0, NULL, INFER,                       \
@@ -29,7 +29,7 @@
       "of the same: `none` (or distilled into the model), `batch` (both halves in a doubled batch), `twice` (a "       \
       "second pass); left out: what the pipeline does")                                                                \
     FLAG(TILING, "tiling", SWITCH, 0, 0, NO_WORDS, 0, "tiling", 0, NULL, INFER,                                        \
-      "the decoder makes its picture tile by tile: less memory",                                                       \
+      "decode the image tile by tile, to save memory",                                                                 \
       "false; true: the decoder makes its picture tile by tile (`enable_vae_tiling`)")                                 \
     PLAIN(INFER_ADVICE, "advice", SWITCH, 0, 0, NO_WORDS, 0,                                                           \
       "false; true: `steps`, the answers to the first cell's prefill and decode step, with advice")                    \
@@ -45,7 +45,7 @@
       "GPUs that share the work",                                                                                      \
       "1; more train as FSDP does, `{\"dp\": gpus, \"zero\": 3}`, and serve cut by tensor, `{\"tp\": gpus}`")          \
     FLAG(LARGEST_TOKENS, "tokens", REAL, 1, 1e18, NO_WORDS, DEPENDS, "tokens", 0, "N", LARGEST,                        \
-      "days to train on so many tokens [20 per parameter]", "20 per parameter: to train on")
+      "print the days to train on this many tokens [20 per parameter]", "20 per parameter: to train on")
 
 #define FT_SCALE_KEYS(FLAG, PLAIN)                                                                                     \
     FLAG(SCALE_GPUS, "gpus", WHOLE, 2, 1000000, NO_WORDS, DEPENDS, "gpus", 0, "N", SCALE,                              \
@@ -101,21 +101,22 @@
       "`megatron`, `nemo`, `torchtitan`, `fsdp`, `deepspeed`, `ddp`: whose layouts are searched ([plans](plan.md)); "  \
       "left out: the one of the stack, or `megatron`, of pictures and the like `ddp`")                                 \
     FLAG(SEARCH, "search", SECTION, 0, 0, NO_WORDS, DEPENDS, "fix", 0, "KEY=N[,...]", PLANS | CHOOSE,                  \
-      "keep these: tp=4,zero=1,recompute=full; several values are tp=4|8",                                             \
+      "fix these: tp=4,zero=1,recompute=full; tp=4|8 allows several values",                                           \
       "left out: all is `auto`. `{\"tp\": [4, 8], \"recompute\": \"auto\"}`, what is tried, [below](#a-plan)")         \
     FLAG(ALLOW, "allow", TRIED_WORDS, 0, 0, WORDS(allowed), DEPENDS, "allow", 0, "LIST", PLANS | CHOOSE,               \
       "search these too: cp, ep, zero3, offload, cp_kinds, fp8, fp4",                                                  \
       "a list of `cp`, `ep`, `zero3`, `offload`, `cp_kinds`: searched where the framework has them and would not "     \
       "by itself; `fp8`, `fp4`: the job in these formats, too")                                                        \
     FLAG(OBJECTIVE, "objective", WORD, 0, 0, WORDS(goal), 0, "objective", 0, NULL, PLANS,                              \
-      "what the best plan has least of; GPUs by the hour cost least where they are done first",                        \
+      "what the best plan minimises; with GPUs by the hour, cost is the same as time",                                 \
       "`step_ms` (or `time`; by the hour that is also `cost`), `memory`, `energy`: what the best plan has least of")   \
     PLAIN(CONSTRAINTS, "constraints", SECTION, 0, 0, NO_WORDS, DEPENDS,                                                \
       "left out: none. `{\"memory_margin\": 0.04}`, [below](#a-plan)")                                                 \
     FLAG(PLAN_TOP, "top", WHOLE, 1, 100, NO_WORDS, 5, "top", 'n', "N", PLANS, "plans to show",                         \
       "5: plans to show, up to 100")                                                                                   \
     FLAG(EMIT, "emit", TEXTS, 0, 0, NO_WORDS, DEPENDS, "emit", 0, "LIST", PLANS,                                       \
-      "print what starts the best plan: megatron, bridge, nemo, torchtitan, deepspeed, accelerate, torchrun, srun, "   \
+      "print the file that starts the best plan: megatron, bridge, nemo, torchtitan, deepspeed, accelerate, "          \
+      "torchrun, srun, "                                                                                               \
       "mpirun, or all; of serving vllm, sglang, trtllm",                                                               \
       "a list of `megatron`, `bridge`, `nemo`, `torchtitan`, `deepspeed`, `accelerate`, `torchrun`, `srun`, `mpirun` " \
       "(of serving `vllm`, `sglang`, `trtllm`): what starts each plan, as text under its `launch`; `all`: every one "  \
@@ -123,10 +124,10 @@
     FLAG(EXHAUSTIVE, "exhaustive", SWITCH, 0, 0, NO_WORDS, 0, "exhaustive", 0, NULL, PLANS,                            \
       "forecast every layout that may fit", "false; true: every layout that may fit is forecast")                      \
     FLAG(BY_GPUS, "by_gpus", SWITCH, 0, 0, NO_WORDS, 0, "by-gpus", 0, NULL, PLANS,                                     \
-      "the best plans of fewer and of more GPUs, too: time against GPUs",                                              \
+      "also the best plans of fewer and of more GPUs: time against GPUs",                                              \
       "false; true: the best plan of an eighth to twice as many GPUs, too")                                            \
     PLAIN(PLAN_BATCH, "batch", TRIED, 1, 1 << 20, NO_WORDS, DEPENDS, "as in `search`")                                 \
-    PLAIN(PLAN_RECOMPUTE, "recompute", TRIED_WORDS, 0, 0, WORDS(recompute), DEPENDS,                             \
+    PLAIN(PLAN_RECOMPUTE, "recompute", TRIED_WORDS, 0, 0, WORDS(recompute), DEPENDS,                                   \
       "as in `search`: `none`, `selective`, `full`")
 
 /* Inside `search`: "auto", one value, or a list of them. */

@@ -23,7 +23,7 @@ ft_status ft__largest_request_read(const json_t *object, ft_largest_request *out
     ft_said said;
     *out = (ft_largest_request){0};
     if (ft__key_get(object, FT_KEY_ID_MODEL))
-        return ft__fail_at(err, FT_E_KEY, "model", 0, 0, "\"largest\" makes its own models; say of which \"family\"");
+        return ft__fail_at(err, FT_E_KEY, "model", 0, 0, "\"largest\" makes its own models; choose their \"family\"");
     if (ft__key_get(object, FT_KEY_ID_PARALLEL))
         return ft__fail_at(err, FT_E_KEY, "parallel", 0, 0,
                            "\"largest\" lays its models out itself; say over how many \"gpus\"");

@@ -41,8 +41,17 @@ static ft_status of_data_set(const char *name, figures *out, ft_error *err)
         return FT_OK;
     }
     const char *near = ft__nearest(name, known, FT_K_DATA_SETS_KNOWN_COUNT);
+    char alike[160] = ""; /* "alpaca" is a part of several */
+    for (size_t i = 0, used = 0; i < FT_K_DATA_SETS_KNOWN_COUNT && *name; i++)
+        if (strstr(known[i], name) && used < sizeof alike)
+            used += (size_t)snprintf(alike + used, sizeof alike - used, "%s%s", used ? ", " : "", known[i]);
+    if (*alike)
+        return ft__fail_at(err, FT_E_NAME, WHERE, 0, 0,
+                           "no data set \"%.*s\" has known lengths; there are %s. An object {\"mean\": ..., "
+                           "\"spread\": ...} describes any other",
+                           (int)ft__utf8_cut(name, 60), name, alike);
     return ft__fail_at(err, FT_E_NAME, WHERE, 0, 0,
-                       "no data set \"%.*s\" is known by its lengths%s%s%s {\"mean\": ..., \"spread\": ...} says them",
+                       "no data set \"%.*s\" has known lengths%s%s%s {\"mean\": ..., \"spread\": ...} describes them",
                        (int)ft__utf8_cut(name, 60), name, near ? "; did you mean \"" : "", near ? near : "",
                        near ? "\"? An object" : ": an object");
 }
@@ -75,33 +84,42 @@ static ft_status of_list(const json_t *list, ft_length_mix *m, ft_error *err)
     return m->count > 0 ? FT_OK : wrong(err);
 }
 
-/* "300:200", "100,900", "512=0.7,2048=0.3", or a name. */
+/* The number in front of one of `ends`, or of the end; *at stands behind it then. No locale. */
+static bool number(const char **at, const char *ends, double *out)
+{
+    char digits[64];
+    size_t length = strcspn(*at, ends);
+    if (length >= sizeof digits) return false;
+    memcpy(digits, *at, length);
+    digits[length] = '\0';
+    if (!ft__number_parse(digits, out)) return false;
+    *at += length;
+    return true;
+}
+
+/* "300:200", "100,900", "512=0.7,2048=0.3", or a name; names may begin with a digit, lengths do not have letters. */
 static ft_status of_text(const char *text, ft_length_mix *m, figures *f, ft_error *err)
 {
-    char *end = NULL;
-    double first = strtod(text, &end);
-    if (end == text) return of_data_set(text, f, err);
-    if (*end == ':') {
-        const char *spread = end + 1;
+    const char *at = text;
+    double first, share;
+    if (*text == '{' || *text == '[') return wrong(err); /* what was typed as an object, and is none */
+    if (!number(&at, ":,=", &first)) return strpbrk(text, ":,=") ? wrong(err) : of_data_set(text, f, err);
+    if (*at == ':') {
+        at++;
         f->mean = first;
-        f->spread = strtod(spread, &end);
-        return end == spread || *end || !(f->mean >= 1) || !(f->spread >= 0) || !(f->mean + f->spread < 1e9)
-                   ? wrong(err)
-                   : FT_OK;
+        const bool fine = number(&at, "", &f->spread) && f->mean >= 1 && f->spread >= 0 && f->mean + f->spread < 1e9;
+        return fine ? FT_OK : wrong(err);
     }
-    for (const char *at = text;; at = end + 1) {
-        double share = 1;
-        first = strtod(at, &end);
-        if (end == at) return wrong(err);
-        if (*end == '=') {
-            at = end + 1;
-            share = strtod(at, &end);
-            if (end == at) return wrong(err);
+    for (at = text;; at++) {
+        if (!number(&at, ",=", &first)) return wrong(err);
+        share = 1;
+        if (*at == '=') {
+            at++;
+            if (!number(&at, ",", &share)) return wrong(err);
         }
         FT_TRY(add(m, first, share, err));
-        if (*end != ',') break;
+        if (!*at) return FT_OK;
     }
-    return *end ? wrong(err) : FT_OK;
 }
 
 /* -- objects ----------------------------------------------------------------------------------- */

@@ -87,6 +87,23 @@ static const struct {
     {"lora_value", V},
     {"lora_projection", O},
     {"lora_mlp", GATE | UP | DOWN},
+    /* diffusers: attention of pictures and of words, networks, a U-Net's transformers' ends */
+    {"to_q", Q},
+    {"to_k", K},
+    {"to_v", V},
+    {"to_out", O},
+    {"to_out.0", O},
+    {"add_q_proj", Q},
+    {"add_k_proj", K},
+    {"add_v_proj", V},
+    {"to_add_out", O},
+    {"ff.net.0.proj", GATE | UP},
+    {"ff.net.2", DOWN},
+    {"ff_context.net.0.proj", GATE | UP},
+    {"ff_context.net.2", DOWN},
+    {"proj_mlp", UP},
+    {"proj_in", FT_TARGET_OTHER},
+    {"proj_out", DOWN | FT_TARGET_OTHER},
 };
 
 static ft_status add_target(const char *name, size_t length, unsigned *bits, ft_error *err)

@@ -12,9 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "comm/cluster.h"
-#include "graph/operator.h"
 #include "kernel/kernel.h"
 #include "request/effects.h"
 #include "request/formats.h"
@@ -57,7 +55,8 @@ static ft_status check_volume(const ft_model_request *r, ft_error *err)
     const ft_arch *a = r->arch;
     const ft_workload *w = &r->work;
     bool images = ft__counts_samples(a);
-    double patches = a->patch > 0 ? (double)a->image * (double)a->image / ((double)a->patch * (double)a->patch) : 0;
+    const double area = (double)a->image * (double)ft__latents_across(a);
+    double patches = a->patch > 0 ? area / ((double)a->patch * (double)a->patch) : 0;
     double tokens = images ? patches + 1 : (double)w->seq, heads = (double)a->heads;
     double head_dim = a->head_dim > 0 ? (double)a->head_dim : 1, topk = a->topk > 0 ? (double)a->topk : 1;
     double stem = a->stem_width > 0 ? (double)a->stem_width : 1;
@@ -70,7 +69,7 @@ static ft_status check_volume(const ft_model_request *r, ft_error *err)
                            (double)a->kv_lora * heads,
                            (double)a->expand * (double)a->hidden * 4};
     double volume = (double)w->batch * tokens * largest_of(wide, COUNT(wide));
-    double image = (double)w->batch * (double)a->image * (double)a->image * stem;
+    double image = (double)w->batch * area * stem;
     if (images && image > volume) volume = image;
     if (volume <= FT_LARGEST_TENSOR) return FT_OK;
     bool short_one = (double)w->batch >= tokens;
@@ -346,10 +345,12 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     ft__take_for_ported(out);
     ft__take_for_earlier(out);
     ft__take_for_causal(out);
+    ft__take_for_packed(&said, out);
     ft__remark_library(&said, out);
     take_for_sharded(&said, out);
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);
+    FT_TRY(ft__split_settle(&said, out, err));
     FT_TRY(check_stack(out, err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));
     FT_TRY(check_cluster(out, err));

@@ -104,6 +104,7 @@ json_t *ft__change_patch(const ft_change *now, const ft_change *after)
     word(&p, FT_KEY_ID_MODEL_KV_DTYPE, kv != b->kv_dtype && b->task != FT_TRAIN, ft_dtype_name(b->kv_dtype));
     word(&p, FT_KEY_ID_WEIGHTS_DTYPE, a->weight_bits != b->weight_bits, b->weight_bits == 8 ? "int8" : "int4");
     whole(&p, FT_KEY_ID_LORA_RANK, a->lora_rank, b->lora_rank);
+    whole(&p, FT_KEY_ID_PACKING, a->packed, b->packed);
     word(&p, FT_KEY_ID_GPU, now->device != after->device, after->device->name);
     add_layout(&p, &now->parallel, &after->parallel);
     whole(&p, FT_KEY_ID_WORKERS, now->loader.workers, after->loader.workers);

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "layout/layout.h"
 #include "request/keys.h"
-#include "request/words.h"
 
 /* -- what is searched -------------------------------------------------------------------------- */
 
@@ -84,12 +83,12 @@ static ft_status search_of(const char *text, json_t **out, ft_error *err)
         memcpy(key, at, name);
         if (equals + 1 == at + length || equals[1] == '|' || at[length - 1] == '|')
             return ft__fail_at(err, FT_E_FORMAT, "search", 0, 0,
-                               "\"%s\" lacks a value: several stand between bars, as "
+                               "\"%s\" lacks a value: write several with bars between them, as in "
                                "tp=4|8",
                                key);
         if (json_object_get(*out, key))
             return ft__fail_at(err, FT_E_FORMAT, "search", 0, 0,
-                               "\"%s\" is said twice: several values stand between bars, as tp=4|8", key);
+                               "\"%s\" is given twice: write several values with bars between them, as in tp=4|8", key);
         if (json_object_set_new(*out, key, values_of(equals + 1, length - name - 1)) != 0) return ft__no_memory(err);
         at += length + (at[length] == ',');
         at += strspn(at, " "); /* as people write lists */
@@ -151,6 +150,10 @@ static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_re
         return ft__fail_at(err, FT_E_TYPE, "parallel", 0, 0, "\"parallel\" must be an object: {\"tp\": 8}");
     ft__idle_note(&r->idle, parallel, FT_KEY_ID_GPUS, "\"gpus\" beside \"parallel\" says how many there are");
     if (ft__key_get(parallel, FT_KEY_ID_DP)) return data_ranks_follow("parallel.dp", err);
+    if (ft__key_get(parallel, FT_KEY_ID_SHARD))
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.shard", 0, 0,
+                           "plans shard over all data ranks: \"shard\" is forecast of a layout that is given, with the "
+                           "task \"train\"");
     json_t *rest = ft__study_copy(parallel);
     if (!rest || !ft__key_set(r->base, FT_KEY_ID_PARALLEL, rest)) return ft__no_memory(err);
     ft__said_init(&said);
@@ -246,7 +249,7 @@ ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out
         return ft__fail_at(err, FT_E_KEY, "parallel.gpus", 0, 0,
                            "how many GPUs a plan may have is \"gpus\" itself, not part of \"parallel\"");
     ft__study_note(FT_ASK_PLAN_SERVE, out->base, &out->idle);
-    ft__idle_note(&out->idle, object, FT_KEY_ID_REQUESTS, "as many are simulated as a plan needs");
+    ft__idle_note(&out->idle, object, FT_KEY_ID_REQUESTS, "a plan simulates as many as it needs");
     FT_TRY(keep_given(object, &said, out, err));
     note_left(out);
     ft__key_drop(out->base, FT_KEY_ID_PARALLEL);

@@ -10,60 +10,20 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/software.h"
 #include "base/text.h"
 #include "graph/operator.h"
 #include "kernel/kernel.h"
-#include "request/foreign.h"
-#include "request/formats.h"
 #include "request/keys.h"
 #include "request/words.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
+#define LARGEST_REAL 1e18   /* beyond any machine's bytes or operations */
+enum { MOST_SMALL = 1024 }; /* of counts: experts of a token, inputs of an operator */
 
 /* Elements of an unknown operator, in place of its bytes (see read_other). */
 static const char *const other_elements[] = {"numel", "rows", "cols", "inputs"};
 
-/* -- words ------------------------------------------------------------------------------------- */
-
-ft_status ft__request_word(const json_t *object, const char *key, const char *const *words, size_t count, int *out,
-                           ft_error *err)
-{
-    return ft__request_word_in(object, "", key, words, count, out, err);
-}
-
-ft_status ft__request_word_in(const json_t *object, const char *section, const char *key, const char *const *words,
-                              size_t count, int *out, ft_error *err)
-{
-    char where[80];
-    const char *word = NULL;
-    snprintf(where, sizeof where, "%s%s%s", section, *section ? "." : "", key);
-    FT_TRY(ft__json_string(object, key, FT_OPTIONAL, &word, section, err));
-    return word ? ft__request_word_said(word, where, key, words, count, out, err) : FT_OK;
-}
-
-ft_status ft__request_word_said(const char *word, const char *where, const char *key, const char *const *words,
-                                size_t count, int *out, ft_error *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!strcmp(words[i], word)) {
-            *out = (int)i;
-            return FT_OK;
-        }
-    char list[320] = "";
-    for (size_t i = 0, at = 0; i < count && at < sizeof list; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", words[i]);
-    FT_TRY(ft__stored_not_computed(word, where, key, err));
-    const char *beside = "", *theirs = ft__foreign_word(key, word, words, count, &beside);
-    if (theirs)
-        return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; here it is \"%s\"%s", key, word, theirs,
-                           beside);
-    const char *nearest = ft__nearest_software(word, words, count);
-    if (nearest)
-        return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; did you mean \"%s\"?", key, word,
-                           nearest);
-    return ft__fail_at(err, FT_E_NAME, where, 0, 0, "unknown %s \"%.60s\"; it is one of %s", key, word, list);
-}
+/* -- formats ----------------------------------------------------------------------------------- */
 
 static ft_status read_dtype(const json_t *object, const char *key, ft_dtype *out, ft_error *err)
 {
@@ -101,67 +61,72 @@ static ft_status read_storage(const json_t *object, const char *key, ft_dtype ma
 
 /* -- fields ------------------------------------------------------------------------------------ */
 
+/* Fields that hold the place of a word in a list, as an int or as an enum. */
+static const struct {
+    const char *const *words;
+    size_t count;
+} words_of[] = {
+    [FT_FIELD_PASS] = {ft__pass_words, COUNT(ft__pass_words)},
+    [FT_FIELD_ENGINE] = {ft__engine_words, COUNT(ft__engine_words)},
+    [FT_FIELD_LIBRARY] = {ft__library_words, COUNT(ft__library_words)},
+    [FT_FIELD_MOE_BACKEND] = {ft__moe_backend_words, COUNT(ft__moe_backend_words)},
+    [FT_FIELD_WEIGHT_KERNEL] = {ft__weight_kernel_words, COUNT(ft__weight_kernel_words)},
+};
+_Static_assert(sizeof(ft_pass) == sizeof(int) && sizeof(ft_engine) == sizeof(int) &&
+                   sizeof(ft_attention_library) == sizeof(int),
+               "fields of words are read as int");
+
+/* Whether the field is given, and what it says. */
+static ft_status read_switch(const json_t *object, const ft_field *field, bool *given, bool *on, ft_error *err)
+{
+    *given = json_object_get(object, field->key) != NULL;
+    return *given ? ft__json_bool(object, field->key, field->need, on, "", err) : FT_OK;
+}
+
 static ft_status read_field(const json_t *object, const ft_field *field, ft_op *op, ft_error *err)
 {
     void *at = (char *)op + field->offset;
     int64_t whole = 0;
     int word = -1;
+    bool given, on = false;
     switch (field->type) {
     case FT_FIELD_SIZE:
         return ft__json_whole(object, field->key, field->need, field->low, FT_LARGEST_SIZE, at, "", err);
     case FT_FIELD_SMALL:
         whole = *(int *)at;
-        FT_TRY(ft__json_whole(object, field->key, field->need, field->low, 1024, &whole, "", err));
+        FT_TRY(ft__json_whole(object, field->key, field->need, field->low, MOST_SMALL, &whole, "", err));
         *(int *)at = (int)whole;
         return FT_OK;
-    case FT_FIELD_REAL: return ft__json_number(object, field->key, field->need, (double)field->low, 1e18, at, "", err);
+    case FT_FIELD_REAL:
+        return ft__json_number(object, field->key, field->need, (double)field->low, LARGEST_REAL, at, "", err);
     case FT_FIELD_SWITCH: return ft__json_bool(object, field->key, field->need, at, "", err);
     case FT_FIELD_TRISTATE:
-        if (json_object_get(object, field->key)) {
-            bool on = false;
-            FT_TRY(ft__json_bool(object, field->key, field->need, &on, "", err));
-            *(int *)at = on;
-        }
+        FT_TRY(read_switch(object, field, &given, &on, err));
+        if (given) *(int *)at = on;
+        return FT_OK;
+    case FT_FIELD_UNLESS:
+        FT_TRY(read_switch(object, field, &given, &on, err));
+        if (given) *(bool *)at = !on;
         return FT_OK;
     case FT_FIELD_LAYOUT:
         FT_TRY(ft__request_word(object, field->key, ft__kernel_layout_words, 4, &word, err));
         if (word >= 0) memcpy(at, ft__kernel_layout_words[word], 3);
         return FT_OK;
-    case FT_FIELD_IMAGE:
+    case FT_FIELD_IMAGE: /* nhwc, nchw */
         FT_TRY(ft__request_word(object, field->key, ft__image_words, COUNT(ft__image_words), &word, err));
         if (word >= 0) *(bool *)at = word == 0;
         return FT_OK;
-    case FT_FIELD_PASS:
-        word = (int)*(ft_pass *)at;
-        FT_TRY(ft__request_word(object, field->key, ft__pass_words, COUNT(ft__pass_words), &word, err));
-        *(ft_pass *)at = (ft_pass)word;
-        return FT_OK;
-    case FT_FIELD_ENGINE:
-        word = (int)*(ft_engine *)at;
-        FT_TRY(ft__request_word(object, field->key, ft__engine_words, COUNT(ft__engine_words), &word, err));
-        *(ft_engine *)at = (ft_engine)word;
-        return FT_OK;
-    case FT_FIELD_STORAGE: return read_storage(object, field->key, op->dtype, at, err);
-    case FT_FIELD_MOE_BACKEND:
-        return ft__request_word(object, field->key, ft__moe_backend_words, COUNT(ft__moe_backend_words), at, err);
-    case FT_FIELD_WEIGHT_KERNEL:
-        return ft__request_word(object, field->key, ft__weight_kernel_words, COUNT(ft__weight_kernel_words), at, err);
-    case FT_FIELD_ROUTING:
+    case FT_FIELD_ROUTING: /* even, random */
         FT_TRY(ft__request_word(object, field->key, ft__moe_routing_words, COUNT(ft__moe_routing_words), &word, err));
         if (word >= 0) *(bool *)at = word == 1;
         return FT_OK;
-    case FT_FIELD_UNLESS:
-        if (json_object_get(object, field->key)) {
-            bool on = true;
-            FT_TRY(ft__json_bool(object, field->key, field->need, &on, "", err));
-            *(bool *)at = !on;
-        }
-        return FT_OK;
+    case FT_FIELD_PASS:
+    case FT_FIELD_ENGINE:
     case FT_FIELD_LIBRARY:
-        word = (int)*(ft_attention_library *)at;
-        FT_TRY(ft__request_word(object, field->key, ft__library_words, COUNT(ft__library_words), &word, err));
-        *(ft_attention_library *)at = (ft_attention_library)word;
-        return FT_OK;
+    case FT_FIELD_MOE_BACKEND:
+    case FT_FIELD_WEIGHT_KERNEL:
+        return ft__request_word(object, field->key, words_of[field->type].words, words_of[field->type].count, at, err);
+    case FT_FIELD_STORAGE: return read_storage(object, field->key, op->dtype, at, err);
     case FT_FIELD_DTYPE: return read_dtype(object, field->key, at, err);
     case FT_FIELD_NAME: return ft__json_string(object, field->key, field->need, at, "", err);
     }

@@ -1,7 +1,6 @@
 /* serve.c: reading a request for serving under load. */
 #include "request/serve.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -107,7 +106,7 @@ static ft_status read_drafts(const json_t *object, ft_serve_request *out, ft_err
                            "at most one of \"speculative\", \"mtp\" and \"draft\" says who makes drafts; got several");
     if (out->acceptance >= 0 && !own && !out->draft)
         return ft__fail_at(err, FT_E_RANGE, "acceptance", 0, 0,
-                           "\"acceptance\" is of drafts, and nobody makes any: \"mtp\" or \"draft\" would");
+                           "\"acceptance\" needs drafts: set \"mtp\" or \"draft\"");
     if (ft__given(said, FT_KEY_ID_DRAFT_TOKENS) && !out->draft)
         return ft__fail_at(err, FT_E_RANGE, "draft_tokens", 0, 0,
                            "\"draft_tokens\" are those of \"draft\", a model that is missing here");

@@ -13,7 +13,8 @@ json_t *ft__study_copy(const json_t *object)
     return NULL;
 }
 
-json_t *ft__study_base(const json_t *object, ft_section own)
+/* The request without "id", "task" and the keys of a section: what is left is the base's. NULL: out of memory. */
+static json_t *base_of(const json_t *object, ft_section own)
 {
     json_t *base = ft__study_copy(object);
     if (!base) return NULL;
@@ -28,7 +29,7 @@ ft_status ft__study_read(const json_t *object, ft_ask task, json_t **base, ft_sa
 {
     ft_section own = ft__tasks[task].sections[ft__tasks[task].count - 1];
     ft__said_init(said);
-    *base = ft__study_base(object, own);
+    *base = base_of(object, own);
     if (!*base) return ft__no_memory(err);
     FT_TRY(ft__task_keys_known(object, task, err));
     return ft__said_read(object, own, said, err);

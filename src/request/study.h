@@ -7,8 +7,6 @@
 
 /* A copy that shares its values; NULL: out of memory. Jansson's own leaves keys out where memory runs out. */
 json_t *ft__study_copy(const json_t *object);
-/* The request without "id", "task" and the keys of a section: what is left is the base's. NULL: out of memory. */
-json_t *ft__study_base(const json_t *object, ft_section own);
 /* A request of `task`: its keys are known, those of the task's own section, its last, are read into `said`, and what is
  * left is the base. Free *base either way. */
 ft_status ft__study_read(const json_t *object, ft_ask task, json_t **base, ft_said *said, ft_error *err);

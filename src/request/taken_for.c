@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 
+#include "model/packing.h"
 #include "request/keys.h"
 
 /* FlashAttention 1 with fp32 masters is how llm-foundry's runs were published: the package's Triton kernel. */
@@ -68,6 +69,22 @@ void ft__take_for_causal(ft_model_request *out)
     bool trains = w->task == FT_TRAIN && w->execution == FT_RUN_COMPILE && w->attention == FT_SDPA;
     bool efficient = device->vendor == FT_VENDOR_NVIDIA && device->matrix_issue == FT_ISSUE_MMA;
     w->causal_by_name = !w->stack && !w->pytorch && trains && efficient;
+}
+
+/* Sequences of adapters by NVIDIA's recipes are packed from examples, unless the request says what they are. Ranks that
+ * share a sequence are forecast with whole ones. */
+void ft__take_for_packed(const ft_said *said, ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    const bool told = ft__given(said, FT_KEY_ID_PACKING) || ft__given(said, FT_KEY_ID_SAMPLE_LENGTHS);
+    const bool examples = out->arch->design == FT_DECODER_ONLY && out->arch->kv_lora < 1 &&
+                          w->trainer == FT_TRAINER_SFT;
+    w->one_document = told || !examples || out->parallel.cp > 1;
+    if (w->one_document || ft__documents(w) < 1 || *out->remark) return;
+    snprintf(out->remark, sizeof out->remark,
+             "sequences are packed from examples of %lld tokens, as the recipes of the stack \"%s\" have them; "
+             "\"packing\" says yours, %lld: none",
+             (long long)ft__documents(w), ft__stack(w)->name, (long long)w->seq);
 }
 
 /* A library by name that nobody built for such a GPU is answered all the same: it may come. */

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 
-#include "graph/format.h"
 #include "model/pytorch.h"
 #include "model/stack.h"
 #include "request/effects_rules.h"

@@ -144,8 +144,11 @@ const char *const ft__dtype_words[FT_DTYPE_COUNT] = {
 const char *const ft__recipe_words[10] = {"bf16", "fp16", "fp32",     "tf32",     "fp8",
                                           "int8", "fp4",  "amp_bf16", "amp_fp16", "fp64"};
 /* Weights may be stored in formats that nobody computes in. */
-const char *const ft__stored_words[9] = {"bf16", "fp16", "fp32", "fp8", "int8", "fp4", "int4", "nf4", "mxfp4"};
-const double ft__stored_bits[9] = {16, 16, 32, 8, 8, 4, 4, 4, 4};
+const char *const ft__stored_words[25] = {"bf16", "fp16",   "fp32",   "fp8",    "int8",   "fp4",    "int4",
+                                          "nf4",  "mxfp4",  "q2_k",   "q3_k_s", "q3_k_m", "q3_k_l", "q4_0",
+                                          "q4_1", "q4_k_s", "q4_k_m", "q5_0",   "q5_1",   "q5_k_s", "q5_k_m",
+                                          "q6_k", "q8_0",   "iq4_xs", "iq4_nl"};
+const double ft__stored_bits[25] = {16, 16, 32, 8, 8, 4, 4, 4, 4, 2, 3, 3, 3, 4, 4, 4, 4, 5, 5, 5, 5, 6, 8, 4, 4};
 const char *const ft__kv_words[6] = {"bf16", "fp16", "fp32", "fp8", "int8", "fp4"};
 const ft_dtype ft__kv_dtypes[6] = {FT_BF16, FT_FP16, FT_FP32, FT_FP8, FT_INT8, FT_FP4};
 const char *const ft__wire_words[4] = {"fp32", "bf16", "fp16", "fp8"};

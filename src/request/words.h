@@ -67,10 +67,10 @@ extern const double ft__moment_bytes[4];
  * of a cache; on the wire between GPUs. */
 extern const char *const ft__dtype_words[FT_DTYPE_COUNT];
 extern const char *const ft__recipe_words[10];
-extern const char *const ft__stored_words[9];
+extern const char *const ft__stored_words[25];
 extern const char *const ft__kv_words[6];
 extern const char *const ft__wire_words[4];
-extern const double ft__stored_bits[9];
+extern const double ft__stored_bits[25];
 extern const double ft__wire_bytes[4];
 extern const ft_dtype ft__kv_dtypes[6];
 ft_dtype ft__recipe_of(int word, bool *autocast);

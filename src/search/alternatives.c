@@ -10,11 +10,20 @@
 /* How many are looked at; at once; weighed at once; and forecast ahead. */
 enum { MOST_FASTER = 24, WAVE = 8, WEIGHED = 32, AHEAD = 2 };
 
+/* Layouts that fit and hold less than all that are faster, the fastest first: what any other has to be held against. */
+typedef struct smallest {
+    struct {
+        double ms, held;
+    } * at;
+    size_t count;
+    double beyond; /* what forecasts are of their bounds, at least: no other is taken to come closer */
+} smallest;
+
 typedef struct wave {
     ft_search *s;
     ft_candidate *at[WEIGHED];
     size_t count;
-    double least; /* bytes of the smallest plan so far, for who is weighed */
+    const smallest *smallest; /* so far, for who is weighed */
 } wave;
 
 static ft_status forecast(void *context, size_t i, ft_worker *worker, ft_error *err)
@@ -109,9 +118,25 @@ static int by_time_there(const void *a, const void *b)
     return ft__plan_by_time(*(const ft_candidate *const *)a, *(const ft_candidate *const *)b);
 }
 
-static bool worth_it(const ft_candidate *c, double least)
+static void add(smallest *s, double ms, double held)
 {
-    return c->least_bytes < (1 - FT_K_SPACE_WORTH_LESS) * least;
+    size_t at = 0, beaten;
+    while (at < s->count && s->at[at].ms <= ms) at++;
+    if (at && s->at[at - 1].held <= held) return;
+    for (beaten = at; beaten < s->count && s->at[beaten].held >= held;) beaten++;
+    memmove(&s->at[at + 1], &s->at[beaten], (s->count - beaten) * sizeof *s->at);
+    s->count += 1 + at - beaten;
+    s->at[at].ms = ms;
+    s->at[at].held = held;
+}
+
+/* Whether it may hold clearly less than everything that is surely faster. */
+static bool worth_it(const ft_candidate *c, const smallest *s)
+{
+    double held = INFINITY;
+    for (size_t i = 0; i < s->count && s->at[i].ms <= (1 + FT_K_SPACE_WORTH_LESS) * s->beyond * c->bound_ms; i++)
+        held = s->at[i].held;
+    return c->least_bytes < (1 - FT_K_SPACE_WORTH_LESS) * held;
 }
 
 /* What a layout holds, without its time: some tenths of what a forecast takes. No allocator reserves less than the
@@ -125,7 +150,7 @@ static ft_status weigh(void *context, size_t i, ft_worker *worker, ft_error *err
     ft_ranks ranks = ranks_of(s, &r, worker);
     ranks.no_remedy = true;
     if (ft__parallel_alone(&r.parallel)) return FT_OK; /* its bound is what there is */
-    for (int whole = 0; whole < 2 && worth_it(c, w->least); whole++) {
+    for (int whole = 0; whole < 2 && worth_it(c, w->smallest); whole++) {
         ft_memory memory = {0};
         int64_t worst;
         r.work.peak_alone = !whole;
@@ -139,16 +164,16 @@ static ft_status weigh(void *context, size_t i, ft_worker *worker, ft_error *err
     return FT_OK;
 }
 
-/* One after the other, each against the least so far; a few are forecast ahead, on all threads, and some of them in
+/* One after the other, each against the smallest so far; a few are forecast ahead, on all threads, and some of them in
  * vain. */
-static ft_status take_smaller(ft_search *s, ft_workers *workers, const wave *w, double *least, ft_plan *out,
+static ft_status take_smaller(ft_search *s, ft_workers *workers, const wave *w, smallest *known, ft_plan *out,
                               ft_error *err)
 {
     for (size_t next = 0; next < w->count;) {
         ft_candidate ahead[AHEAD], *of[AHEAD];
         wave few = {.s = s};
         for (; next < w->count && few.count < AHEAD; next++) {
-            if (!worth_it(w->at[next], *least)) continue;
+            if (!worth_it(w->at[next], known)) continue;
             of[few.count] = w->at[next];
             ahead[few.count] = *w->at[next];
             few.at[few.count] = &ahead[few.count];
@@ -156,35 +181,42 @@ static ft_status take_smaller(ft_search *s, ft_workers *workers, const wave *w, 
         }
         FT_TRY(ft__workers_run(workers, few.count, 1, forecast, &few, err));
         for (size_t i = 0; i < few.count; i++) {
-            if (!worth_it(of[i], *least)) continue;
+            if (!worth_it(of[i], known)) continue;
             *of[i] = ahead[i];
             out->forecasts++;
-            if (ft__plan_stands(of[i])) *least = fmin(*least, ft__plan_held(of[i]));
+            if (ft__plan_stands(of[i])) add(known, of[i]->step_ms, ft__plan_held(of[i]));
         }
     }
     return FT_OK;
 }
 
-/* What was not forecast because something is faster is, where it may hold clearly less than everything that was. */
+/* What was not forecast because something is faster is, where it may hold clearly less than everything that is faster
+ * than it can be. Where memory is the goal, what holds more was not forecast, and may be faster. */
 ft_status ft__plan_smaller(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
 {
-    double least = INFINITY, fastest = INFINITY;
+    double fastest = INFINITY;
+    bool any = s->asked->goal == FT_GOAL_MEMORY;
+    smallest known = {.at = ft__arena_array(out->arena, s->candidate_count + 1, sizeof *known.at)};
+    if (!known.at) return ft__no_memory(err);
+    known.beyond = INFINITY;
     for (size_t i = 0; i < s->candidate_count; i++) {
-        if (!ft__plan_stands(&s->candidates[i])) continue;
-        least = fmin(least, ft__plan_held(&s->candidates[i]));
-        fastest = fmin(fastest, s->candidates[i].step_ms);
+        const ft_candidate *c = &s->candidates[i];
+        if (!ft__plan_stands(c)) continue;
+        add(&known, c->step_ms, ft__plan_held(c));
+        if (c->bound_ms > 0) known.beyond = fmin(known.beyond, fmax(c->step_ms / c->bound_ms, 1));
+        fastest = fmin(fastest, c->step_ms);
     }
-    for (size_t next = 0; next < s->candidate_count && isfinite(least);) {
-        wave w = {.s = s};
+    if (!isfinite(known.beyond)) known.beyond = 1;
+    for (size_t next = 0; next < s->candidate_count && known.count;) {
+        wave w = {.s = s, .smallest = &known};
         for (; next < s->candidate_count && w.count < WEIGHED; next++) {
             ft_candidate *c = &s->candidates[next];
-            bool slow = c->bound_ms > FT_K_SPACE_SLOWEST_SHOWN * fastest;
-            if (c->fate != FT_FATE_OPEN || !worth_it(c, least) || slow) continue;
+            bool slow = !any && c->bound_ms > FT_K_SPACE_SLOWEST_SHOWN * fastest;
+            if (c->fate != FT_FATE_OPEN || !worth_it(c, &known) || slow) continue;
             w.at[w.count++] = c;
         }
-        w.least = least;
         FT_TRY(ft__workers_run(workers, w.count, 1, weigh, &w, err));
-        FT_TRY(take_smaller(s, workers, &w, &least, out, err));
+        FT_TRY(take_smaller(s, workers, &w, &known, out, err));
     }
     return FT_OK;
 }

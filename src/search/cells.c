@@ -1,12 +1,15 @@
 /* cells.c: what layouts share, and what follows from it.
  *
  * Two layouts with the same tensor, context and expert ranks, micro-batch and recomputation run the same kernels and
- * the same exchanges in a layer. One stage that has the whole model, and one that has a quarter of its layers, say
- * what a layer and what the head take; a pipeline of any depth then takes at least
- *     (micro-batches - 1) * its busiest stage + one micro-batch's way there and back through all stages
- * (interleaved: the way until the last stage begins, and back), and a rank of its first stage holds at least its states
- * and the activations of as many micro-batches as there are stages. Exchanges of gradients, waits and buffers come on
- * top: these are bounds, not forecasts. */
+ * the same exchanges in a layer, where both have one stage or both have more (hosts wait for what a stage receives;
+ * sharded parameters are gathered in every pass, or once), and both have data ranks or neither has (whose gradients
+ * have hooks). One stage is looked at whole, and so are models whose layers differ, whose pipelines wait no less. Of
+ * others the first, the second and the last of four say what a layer and the ends take; one of any depth then takes at
+ * least
+ *     every micro-batch through a stage + one micro-batch's way there and back through those before it
+ * (interleaved: the way of a chunk), of its stages the one for which that is most, and a rank of its first stage holds
+ * at least its states and the activations of as many micro-batches as there are stages. Exchanges of gradients, waits
+ * and buffers come on top: these are bounds, not forecasts. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,15 +18,15 @@
 #include "search/plan.h"
 #include "search/space_constants.h"
 
-enum { QUARTER = 4, FEWEST_LAYERS = 8 };
+enum { HALVES = 2, QUARTERS = 4 };
 
 /* -- finding cells ----------------------------------------------------------------------------- */
 
 static bool same_cell(const ft_cell *a, const ft_cell *b)
 {
     const ft_parallel *p = &a->parallel, *q = &b->parallel;
-    return p->tp == q->tp && p->cp == q->cp && p->ep == q->ep && p->etp == q->etp && p->sp == q->sp &&
-           p->context == q->context && a->batch == b->batch && a->recompute == b->recompute &&
+    return p->pp == q->pp && p->tp == q->tp && p->cp == q->cp && p->ep == q->ep && p->etp == q->etp && p->sp == q->sp &&
+           p->context == q->context && a->batch == b->batch && a->micros == b->micros && a->recompute == b->recompute &&
            a->offload == b->offload && p->zero == q->zero && p->dp == q->dp;
 }
 
@@ -31,11 +34,14 @@ ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err)
 {
     ft_cell wanted = {.parallel = c->layout.parallel,
                       .batch = c->layout.batch,
+                      .micros = c->layout.micros > 1 ? 2 : 1,
                       .recompute = c->layout.recompute,
                       .offload = c->layout.offload};
-    wanted.parallel.dp *= wanted.parallel.pp; /* all of them stand in one stage */
-    wanted.parallel.pp = wanted.parallel.vpp = 1;
-    wanted.parallel.schedule = FT_1F1B;
+    ft_parallel *p = &wanted.parallel;
+    if (p->dp * p->cp > 1) p->dp *= p->pp;                                    /* all of them stand in one stage */
+    if (p->pp > 1) p->pp = s->uniform ? QUARTERS : p->zero >= 3 ? HALVES : 1; /* in one stage no host waits longer */
+    p->vpp = 1;
+    p->schedule = FT_1F1B;
     for (size_t i = s->cell_count; i-- > 0;)
         if (same_cell(&s->cells[i], &wanted)) {
             c->cell = (int32_t)i;
@@ -106,73 +112,106 @@ static double joules_of(const ft_stage *stage, const ft_device *device)
     return sum;
 }
 
+/* What a stage adds to its cell, as often as others are like it. */
+static void gather(const ft_search *s, const ft_stage *stage, double times, ft_cell *cell, double *dense,
+                   double *expert)
+{
+    const ft_memory *m = &stage->step.memory;
+    cell->whole_ms += times * (stage->forward_ms + stage->backward_ms);
+    cell->joules += times * joules_of(stage, s->request.device);
+    cell->weights += times * m->weights_bytes;
+    cell->gradients += times * m->gradients_bytes;
+    cell->optimizer += times * m->optimizer_bytes;
+    *dense += times * stage->dense;
+    *expert += times * stage->expert;
+}
+
 ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_worker *worker, ft_error *err)
 {
     ft_layout l = {.parallel = cell->parallel,
                    .batch = cell->batch,
-                   .micros = 1,
+                   .micros = cell->micros,
                    .recompute = cell->recompute,
                    .offload = cell->offload};
-    ft_stage whole, part;
+    double dense = 0, expert = 0, first_share = 1, last_ms = 0, last_layers = 0;
+    const int64_t stages = cell->parallel.pp;
     cell->probed = true;
-    ft__arena_reset(worker->arena);
-    ft_status status = stage_of(s, &l, 0, worker, &whole, err);
-    if (status != FT_OK) {
-        cell->failed = true; /* its layouts are forecast one by one, and say why */
-        return status == FT_E_MEMORY && !ft__arena_full(worker->arena) ? status : FT_OK;
+    for (int64_t i = 0; i < stages; i++) {
+        ft_stage stage;
+        int64_t from, to, first, second;
+        if (stages == QUARTERS && i == 2) continue; /* as the second */
+        ft__arena_reset(worker->arena);
+        ft_status status = stage_of(s, &l, i, worker, &stage, err);
+        if (status != FT_OK) {
+            cell->failed = true; /* its layouts are forecast one by one, and say why */
+            return status == FT_E_MEMORY && !ft__arena_full(worker->arena) ? status : FT_OK;
+        }
+        ft__layout_range(s->model.layers, stages, false, i, &from, &to);
+        bool middle = stages == QUARTERS && i == 1;
+        double layers = (double)(to - from), times = 1;
+        if (middle) {
+            ft__layout_range(s->model.layers, stages, false, 0, &first, &second);
+            ft__layout_range(s->model.layers, stages, false, QUARTERS - 1, &from, &to);
+            times = (double)(s->model.layers - (second - first) - (to - from)) / layers;
+            cell->layer_ms = (stage.forward_ms + stage.backward_ms) / layers;
+            if (!(cell->offload & 1u << FT_OFFLOAD_ACTIVATIONS)) cell->layer_saved = stage.saved_bytes / layers;
+        }
+        gather(s, &stage, times, cell, &dense, &expert);
+        if (i == 0) first_share = (stage.dense + stage.expert) / layers;
+        last_ms = stage.forward_ms + stage.backward_ms;
+        last_layers = layers;
     }
-    cell->whole_ms = whole.forward_ms + whole.backward_ms;
-    cell->forward_share = whole.forward_ms / cell->whole_ms;
-    cell->joules = joules_of(&whole, s->request.device);
-    const ft_memory *m = &whole.step.memory;
-    cell->weights = m->weights_bytes;
-    cell->gradients = m->gradients_bytes;
-    cell->optimizer = m->optimizer_bytes;
-    cell->expert_share = whole.expert / fmax(whole.expert + whole.dense, 1);
-    if (!s->uniform) return FT_OK;
-    l.parallel.pp = QUARTER;
-    int64_t from, to;
-    ft__layout_range(s->model.layers, QUARTER, false, 1, &from, &to);
-    status = stage_of(s, &l, 1, worker, &part, err);
-    if (status != FT_OK) return status == FT_E_MEMORY && !ft__arena_full(worker->arena) ? status : FT_OK;
-    cell->layer_ms = (part.forward_ms + part.backward_ms) / (double)(to - from);
-    if (!(cell->offload & 1u << FT_OFFLOAD_ACTIVATIONS)) cell->layer_saved = part.saved_bytes / (double)(to - from);
+    cell->expert_share = expert / fmax(expert + dense, 1);
+    cell->first_share = fmin(first_share * (double)s->model.layers / fmax(expert + dense, 1), 1);
+    cell->end_ms = fmax(last_ms - cell->layer_ms * last_layers, 0);
     return FT_OK;
 }
 
 /* -- bounds ------------------------------------------------------------------------------------ */
 
-/* The busiest stage's layers, and the last one's. */
-static void dealt(const ft_search *s, const ft_parallel *p, int64_t *most, int64_t *last, int64_t *first)
-{
-    int64_t chunks = ft__parallel_chunks(p), places = p->pp * chunks;
-    *most = *last = *first = 0;
-    for (int64_t stage = 0; stage < p->pp; stage++) {
-        int64_t layers = 0;
-        for (int64_t c = 0; c < chunks; c++) {
-            int64_t from, to;
-            ft__layout_range(s->model.layers, places, p->rest, c * p->pp + stage, &from, &to);
-            layers += to - from;
-        }
-        if (layers > *most) *most = layers;
-        if (stage == 0) *first = layers;
-        *last = layers;
-    }
-}
+/* What a pipeline takes at least: a stage has every micro-batch to do, begins when the first has come through those
+ * before it, and ends before the last has gone back through them. Where passes come in halves none of that is sure. */
+typedef struct dealt {
+    double ms;     /* through stages in turn, each in one piece */
+    int64_t first; /* layers of the first stage */
+} dealt;
 
-static double time_bound(const ft_search *s, const ft_candidate *c, const ft_cell *cell, int64_t most, int64_t last)
+static dealt deal(const ft_search *s, const ft_candidate *c, const ft_cell *cell, bool together)
 {
     const ft_parallel *p = &c->layout.parallel;
-    double micros = (double)c->layout.micros, pp = (double)p->pp, busiest = cell->whole_ms / pp;
-    if (cell->layer_ms > 0) {
-        double head = fmax(cell->whole_ms - cell->layer_ms * (double)s->model.layers, 0);
-        busiest = fmax(cell->layer_ms * (double)most, cell->layer_ms * (double)last + (p->pp > 1 ? 0.5 : 1) * head);
-        busiest = fmax(busiest, cell->whole_ms / pp);
+    int64_t chunks = ft__parallel_chunks(p), places = p->pp * chunks;
+    double first_ms = fmax(cell->whole_ms - cell->end_ms - cell->layer_ms * (double)s->model.layers, 0), before = 0;
+    dealt out = {0};
+    for (int64_t stage = 0; stage < p->pp; stage++) {
+        int64_t layers = 0, leading = 0; /* of its first chunk */
+        for (int64_t k = 0; k < chunks; k++) {
+            int64_t from, to;
+            ft__layout_range(s->model.layers, places, p->rest, k * p->pp + stage, &from, &to);
+            layers += to - from;
+            if (k == 0) leading = layers;
+        }
+        double ms = cell->layer_ms * (double)layers + (stage == p->pp - 1 ? cell->end_ms : 0);
+        if (stage == 0) out.first = layers;
+        out.ms = fmax(out.ms, ms * (double)c->layout.micros + (together ? 0 : before));
+        before += cell->layer_ms * (double)leading + (stage == 0 ? first_ms : 0);
     }
+    return out;
+}
+
+static double time_bound(const ft_search *s, const ft_candidate *c, const ft_cell *cell, int64_t *first)
+{
+    const ft_parallel *p = &c->layout.parallel;
+    double stage = cell->whole_ms / (double)p->pp, least = stage * (double)c->layout.micros;
     bool halves = p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE || ft__schedule_folds(p->schedule);
-    double way = halves ? 0 : cell->whole_ms * (pp - 1) / pp / (double)ft__parallel_chunks(p);
-    if (ft__expert_overlaps(p)) return 0.5 * busiest * micros; /* exchanges hide behind another micro-batch */
-    return (1 - FT_K_SPACE_BOUND_SLACK) * (busiest * micros + way);
+    if (cell->layer_ms > 0) {
+        dealt d = deal(s, c, cell, halves);
+        *first = d.first;
+        least = fmax(least, d.ms);
+    } else if (!halves) {
+        least += stage * (double)(p->pp - 1) / (double)ft__parallel_chunks(p);
+    }
+    if (ft__expert_overlaps(p)) return 0.5 * least; /* exchanges hide behind another micro-batch */
+    return (1 - FT_K_SPACE_BOUND_SLACK) * least;
 }
 
 static double memory_bound(const ft_search *s, const ft_candidate *c, const ft_cell *cell, int64_t first)
@@ -190,7 +229,7 @@ static double memory_bound(const ft_search *s, const ft_candidate *c, const ft_c
     if (p->schedule == FT_INTERLEAVED) flying = ((chunks - 1) * flying + 2 * (flying - 1) + 1) / chunks;
     flying = fmin((double)c->layout.micros, flying);
     if (p->schedule == FT_ZERO_BUBBLE || p->schedule == FT_DUALPIPE || ft__schedule_folds(p->schedule)) flying = 1;
-    return states * share + cell->layer_saved * (double)first * flying;
+    return states * share * cell->first_share + cell->layer_saved * (double)first * flying;
 }
 
 /* A GPU that waits while its bound lasts, and a stage's share of every micro-batch's kernels; the update comes on top.
@@ -206,13 +245,33 @@ static double joules_bound(const ft_search *s, const ft_candidate *c, const ft_c
 void ft__plan_bound(const ft_search *s, ft_candidate *c)
 {
     const ft_cell *cell = &s->cells[c->cell];
-    int64_t most = 0, last = 0, first = 0;
+    int64_t first = 0;
     if (cell->failed) return; /* 0: it is looked at first */
-    if (s->uniform) dealt(s, &c->layout.parallel, &most, &last, &first);
-    c->bound_ms = time_bound(s, c, cell, most, last) + s->rollout.ms;
+    c->bound_ms = time_bound(s, c, cell, &first) + s->rollout.ms;
     c->least_bytes = (1 - FT_K_SPACE_BOUND_SLACK) * memory_bound(s, c, cell, first);
     c->least_joules = joules_bound(s, c, cell);
     if (c->least_bytes > s->capacity) c->fate = FT_FATE_TOO_LARGE;
+}
+
+/* A model that is too large for one stage, by what its pipelines say, is not looked at whole. */
+void ft__plan_spare(ft_search *s)
+{
+    for (size_t i = 0; i < s->cell_count; i++) s->cells[i].wanted = s->cells[i].probed;
+    for (size_t i = 0; i < s->candidate_count; i++) {
+        ft_candidate *c = &s->candidates[i], in_one = *c;
+        const ft_cell *own = &s->cells[c->cell];
+        if (own->probed) continue;
+        ft_cell pipeline = *own;
+        pipeline.parallel.pp = s->uniform ? QUARTERS : HALVES;
+        for (size_t k = 0; k < s->cell_count && in_one.cell == c->cell; k++)
+            if (s->cells[k].probed && !s->cells[k].failed && same_cell(&s->cells[k], &pipeline))
+                in_one.cell = (int32_t)k;
+        if (in_one.cell != c->cell) ft__plan_bound(s, &in_one);
+        if (in_one.fate == FT_FATE_TOO_LARGE)
+            c->cell = in_one.cell;
+        else
+            s->cells[c->cell].wanted = true;
+    }
 }
 
 /* -- whole steps ------------------------------------------------------------------------------- */

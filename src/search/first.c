@@ -1,8 +1,6 @@
 /* first.c: a training run of which only the GPUs and the tokens are said is planned before it is forecast. */
 #include "search/first.h"
 
-#include <string.h>
-
 #include "layout/layout.h"
 #include "request/choose.h"
 #include "request/keys.h"

@@ -36,7 +36,16 @@ static ft_status probe(void *context, size_t i, ft_worker *worker, ft_error *err
 {
     ft_search *s = context;
     tell(s, "layers", cells_part(s) * (double)i / (double)s->cell_count);
-    return s->cells[i].probed ? FT_OK : ft__plan_probe(s, &s->cells[i], worker, err);
+    return s->cells[i].probed || !s->cells[i].wanted ? FT_OK : ft__plan_probe(s, &s->cells[i], worker, err);
+}
+
+/* Pipelines first: they say whether the whole model can stand in one stage. */
+static ft_status probe_all(ft_search *s, ft_workers *w, ft_error *err)
+{
+    for (size_t i = 0; i < s->cell_count; i++) s->cells[i].wanted = s->cells[i].parallel.pp > 1;
+    FT_TRY(ft__workers_run(w, s->cell_count, PROBED_AT_ONCE, probe, s, err));
+    ft__plan_spare(s);
+    return ft__workers_run(w, s->cell_count, PROBED_AT_ONCE, probe, s, err);
 }
 
 typedef struct wave { /* what is forecast now */
@@ -221,6 +230,7 @@ static ft_status look_at_model(ft_search *s, ft_worker *worker, ft_error *err)
         const ft_block *b = &whole->blocks[i];
         s->recomputes |= b->phase == FT_FORWARD && ft__block_is_layer(b) && !b->kept;
     }
+    s->recomputes |= s->request.arch->design == FT_UNET; /* whose blocks are apart where they run again (unet.c) */
     if (s->model.layers < 8 || !s->model.in_a_row) return FT_OK;
     ft_layout quarters = {.parallel = s->request.parallel, .batch = once.batch, .micros = 1};
     quarters.parallel.pp = 4;
@@ -262,7 +272,7 @@ static ft_status run(ft_search *s, ft_scratch *scratch, ft_workers *w, ft_plan *
     FT_TRY(ft__plan_idle(s, out, err));
     FT_TRY(ft__plan_rollout(s, scratch, err));
     for (size_t i = 0; i < s->candidate_count; i++) FT_TRY(ft__plan_cell(s, &s->candidates[i], err));
-    FT_TRY(ft__workers_run(w, s->cell_count, PROBED_AT_ONCE, probe, s, err));
+    FT_TRY(probe_all(s, w, err));
     for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);
     FT_TRY(search(s, w, out, err));
     if (!out->trial) FT_TRY(ft__plan_smaller(s, w, out, err));

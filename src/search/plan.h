@@ -52,17 +52,18 @@ typedef struct ft_candidate {
 
 /* What layouts share that cut a layer alike and run it on as many tokens. */
 typedef struct ft_cell {
-    ft_parallel parallel; /* one pipeline stage, as many data ranks as there is room for */
-    int64_t batch;
+    ft_parallel parallel; /* one stage, or those that are looked at; as many data ranks as there is room for, or none */
+    int64_t batch, micros; /* two stand for more */
     ft_recompute recompute;
     unsigned offload;
-    bool probed, failed;
+    bool probed, failed, wanted;
     double whole_ms;                      /* forward and backward of a micro-batch through the whole model */
-    double layer_ms;                      /* through one layer; 0: layers differ */
-    double forward_share;                 /* of whole_ms */
+    double layer_ms;                      /* through one layer of a pipeline; 0: layers differ */
+    double end_ms;                        /* through what its last stage has beside layers */
     double joules;                        /* of its kernels, beyond what a waiting GPU draws */
     double weights, gradients, optimizer; /* bytes of the whole model's on one tensor rank, nothing sharded */
     double expert_share;                  /* of its trained parameters */
+    double first_share;                   /* the first stage's states, of what an even share would be; at most 1 */
     double layer_saved;                   /* activations that a layer leaves for the backward pass; 0: layers differ */
 } ft_cell;
 
@@ -96,6 +97,7 @@ ft_status ft__plan_space(ft_search *s, ft_error *err);
 /* The cell of a candidate; probing it; and what follows for the candidate (cells.c). */
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);
 ft_status ft__plan_probe(const ft_search *s, ft_cell *cell, ft_worker *worker, ft_error *err);
+void ft__plan_spare(ft_search *s);
 void ft__plan_bound(const ft_search *s, ft_candidate *c);
 /* Fills the search's rollout, by the fastest engines (rollout.c). */
 ft_status ft__plan_rollout(ft_search *s, ft_scratch *scratch, ft_error *err);

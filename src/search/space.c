@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/packing.h"
 #include "model/stack.h"
 #include "request/effects.h"
 #include "search/plan.h"
@@ -196,9 +197,18 @@ static unsigned zero_asked(const ft_search *s)
     return words;
 }
 
+static bool cuts_some(const ft_plan_set *set)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->at[i] > 1) return true;
+    return false;
+}
+
 bool ft__plan_asks_in_vain(const ft_search *s)
 {
     const ft_framework *f = s->framework;
+    const ft_plan_request *r = s->asked;
+    if (f->only_data && (cuts_some(&r->tp) || cuts_some(&r->pp) || cuts_some(&r->cp))) return true;
     return zero_asked(s) & ~f->zero_allowed || s->asked->schedules & ~f->schedules ||
            s->asked->recompute & ~f->recompute;
 }
@@ -256,6 +266,10 @@ static ft_status check_asked(const ft_search *s, ft_error *err)
     const char *cut = cuts_by(&r->tp) ? "tp" : cuts_by(&r->pp) ? "pp" : cuts_by(&r->cp) ? "cp" : NULL;
     if (f->only_data && cut)
         return ft__fail_at(err, FT_E_RANGE, "search", 0, 0, "%s has data ranks alone: %s must be 1", f->title, cut);
+    if (s->request.work.packed > 0 && cuts_by(&r->cp))
+        return ft__fail_at(
+            err, FT_E_UNSUPPORTED, "search.cp", 0, 0,
+            "\"packing\" is not forecast with \"cp\": ranks that share a sequence share documents unevenly");
     if (s->model.experts == 0 && cuts_by(&r->ep))
         return ft__fail_at(err, FT_E_RANGE, "search.ep", 0, 0, "the model has no experts: \"ep\" must be 1");
     if (s->asked->zero.count && !(zero_asked(s) & f->zero_allowed))
@@ -264,7 +278,8 @@ static ft_status check_asked(const ft_search *s, ft_error *err)
     unsigned named = s->request.work.offload;
     bool can = !named;
     for (size_t i = 0; i < f->offload_count; i++) can = can || f->offload[i].what == named;
-    if (!can) return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0, "%s does not keep that on the host", f->title);
+    if (!can)
+        return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0, "plans of %s do not keep that on the host", f->title);
     if (s->asked->schedules && !(s->asked->schedules & f->schedules))
         return ft__fail_at(err, FT_E_RANGE, "search.schedule", 0, 0, "%s has no such schedule", f->title);
     if (s->asked->recompute && !(s->asked->recompute & f->recompute))
@@ -279,8 +294,11 @@ ft_status ft__plan_layouts(ft_search *s, ft_error *err)
     ft_plan_set one = {.at = {1}, .count = 1};
     bool cuts = !f->only_data && s->model.cuttable, rows = !f->only_data && s->model.in_a_row;
     bool long_enough = f->cp && seq >= 2 * FT_K_SPACE_SHORTEST_SLICE;
-    bool context = cuts && (long_enough || s->asked->allow_cp || s->asked->cp.count);
-    degrees tp = powers(cuts || s->asked->tp.count ? &s->asked->tp : &one, domain_of(&s->cluster));
+    /* Who says cp has whole sequences; packed ones are not shared (request/step_keys.c). */
+    if (cuts_by(&s->asked->cp)) s->request.work.one_document = true;
+    bool shared = ft__documents(&s->request.work) < 1;
+    bool context = cuts && shared && (long_enough || s->asked->allow_cp || s->asked->cp.count);
+    degrees tp = powers(cuts || (s->asked->tp.count && !f->only_data) ? &s->asked->tp : &one, domain_of(&s->cluster));
     degrees cp = powers(context ? &s->asked->cp : &one, seq / (int64_t)FT_K_SPACE_SHORTEST_SLICE);
     for (size_t t = 0; t < tp.count; t++)
         for (size_t c = 0; c < cp.count; c++) {
@@ -288,7 +306,7 @@ ft_status ft__plan_layouts(ft_search *s, ft_error *err)
             if (gpus % each) continue;
             if (cp.at[c] > 1 && s->model.seq % (2 * cp.at[c])) continue; /* two slices a rank, as the check says */
             if (f->tp_divides_kv_heads && s->model.kv_heads > 0 && s->model.kv_heads % tp.at[t]) continue;
-            degrees pp = divisors(rows || s->asked->pp.count ? &s->asked->pp : &one, gpus / each,
+            degrees pp = divisors(rows || (s->asked->pp.count && !f->only_data) ? &s->asked->pp : &one, gpus / each,
                                   layers > 0 ? layers : 1);
             for (size_t i = 0; i < pp.count; i++) {
                 if (gpus % (each * pp.at[i])) continue;

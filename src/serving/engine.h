@@ -131,7 +131,7 @@ typedef struct ft_situation {
     int64_t hidden, vocab, tp, dp, ep;
     bool tcgen05, mfma; /* how its kernels issue products */
     double isl, osl;
-    int64_t clients;    /* 0: no closed loop */
+    int64_t clients;    /* of one engine; 0: no closed loop */
     bool fixed_lengths; /* an engine by name, and two numbers that every request has, as load generators are given */
 } ft_situation;
 

@@ -3,7 +3,6 @@
 #include "serving/load.h"
 
 #include <math.h>
-#include <string.h>
 
 static const double two_pi = 6.283185307179586;
 
@@ -17,11 +16,12 @@ static uint64_t draw(ft_load *l)
     return z ^ z >> 31;
 }
 
-double ft__load_uniform(ft_load *l) { return (double)(draw(l) >> 11) * 0x1p-53; }
+/* In [0, 1). */
+static double uniform(ft_load *l) { return (double)(draw(l) >> 11) * 0x1p-53; }
 
 static double normal(ft_load *l)
 {
-    double u = 1 - ft__load_uniform(l), v = ft__load_uniform(l);
+    double u = 1 - uniform(l), v = uniform(l);
     return sqrt(-2 * log(u)) * cos(two_pi * v);
 }
 
@@ -30,7 +30,7 @@ static double gamma_of(ft_load *l, double shape)
 {
     double boost = 1, x, v;
     if (shape < 1) {
-        boost = pow(1 - ft__load_uniform(l), 1 / shape);
+        boost = pow(1 - uniform(l), 1 / shape);
         shape += 1;
     }
     double d = shape - 1.0 / 3, c = 1 / sqrt(9 * d);
@@ -39,7 +39,7 @@ static double gamma_of(ft_load *l, double shape)
         v = 1 + c * x;
         if (v <= 0) continue;
         v = v * v * v;
-        double u = 1 - ft__load_uniform(l);
+        double u = 1 - uniform(l);
         if (log(u) < x * x / 2 + d - d * v + d * log(v)) return boost * d * v;
     }
 }
@@ -50,7 +50,7 @@ static int32_t length(ft_load *l, const ft_lengths *k)
     if (k->kind == FT_SPREAD_LOGNORMAL)
         tokens = k->mean * exp(k->sigma * normal(l) - k->sigma * k->sigma / 2);
     else if (k->high > k->low)
-        tokens = floor(k->mean * (k->low + (k->high - k->low) * ft__load_uniform(l)) + 0.5);
+        tokens = floor(k->mean * (k->low + (k->high - k->low) * uniform(l)) + 0.5);
     else
         tokens = k->mean * k->high;
     tokens = floor(tokens + 0.5);

@@ -59,7 +59,6 @@ typedef struct ft_load {
 } ft_load;
 
 void ft__load_seed(ft_load *l, uint64_t seed);
-double ft__load_uniform(ft_load *l); /* in [0, 1) */
 /* Lengths of a request of this client, sent at this time. */
 void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out);
 /* The next of an open loop or a log; false: there is none. */

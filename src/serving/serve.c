@@ -3,11 +3,9 @@
 #include "serving/serve.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "memory/resident.h"
 #include "serving/settle.h"
 #include "serving/step_constants.h"
 #include "timeline/step.h"

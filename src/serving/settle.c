@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "memory/resident.h"
 #include "request/keys.h"
+#include "serving/cache_room.h"
 #include "serving/checkpoint.h"
 #include "serving/step_constants.h"
 
@@ -35,7 +35,7 @@ static ft_storage stored_weights(const json_t *base, ft_dtype asked)
     const char *said = json_string_value(ft__key_get(base, FT_KEY_ID_WEIGHTS_DTYPE));
     for (size_t i = 0; said && ft_dtype_bytes(asked) >= 2 && i < sizeof formats / sizeof *formats; i++)
         if (!strcmp(formats[i].name, said)) return formats[i].storage;
-    return FT_STORED_AS_COMPUTED;
+    return said && ft_dtype_bytes(asked) >= 2 ? ft__gguf_named(said) : FT_STORED_AS_COMPUTED;
 }
 
 /* Checkpoints that quantise their experts alone say nothing of the cache: it is narrow only where the newest kernels
@@ -120,6 +120,7 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
     const ft_said *said = &r->said;
     const ft_arch *a = read->arch;
     bool wanted = ft__word_of(said, FT_KEY_ID_SETTINGS) == 0;
+    const int64_t replicas = ft__whole_of(said, FT_KEY_ID_REPLICAS);
     ft_situation s = {.model_type = wanted ? a->model_type : NULL,
                       .dtype = ft_dtype_name(asked),
                       .hidden = a->hidden,
@@ -131,8 +132,9 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
                       .mfma = read->device->matrix_issue == FT_ISSUE_MFMA,
                       .isl = ft__real_of(said, FT_KEY_ID_SERVE_ISL),
                       .osl = ft__real_of(said, FT_KEY_ID_SERVE_OSL),
-                      .clients = ft__given(said, FT_KEY_ID_CONCURRENCY) ? ft__whole_of(said, FT_KEY_ID_CONCURRENCY)
-                                                                        : 0};
+                      .clients = ft__given(said, FT_KEY_ID_CONCURRENCY)
+                                     ? (ft__whole_of(said, FT_KEY_ID_CONCURRENCY) + replicas - 1) / replicas
+                                     : 0};
     bool numbers = r->engine && ft__given(said, FT_KEY_ID_SERVE_ISL) && ft__given(said, FT_KEY_ID_SERVE_OSL);
     numbers = numbers && !ft__given(said, FT_KEY_ID_PROMPTS);
     s.fixed_lengths = s.clients > 0 && numbers && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
@@ -203,28 +205,6 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
 
 /* -- the engine's settings --------------------------------------------------------------------- */
 
-/* Tokens that the cache holds, as the engine counts: a share of the memory, less weights and workspaces. */
-static ft_status capacity(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e,
-                          double max_sequences, double *out, ft_error *err)
-{
-    const ft_said *said = &r->said;
-    double gib = 0x1p30, memory = ft__device_capacity(m->device);
-    double share = ft__given(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION)
-                       ? ft__real_of(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION)
-                       : e->memory_share;
-    double left = share * memory - m->weights_bytes - e->workspace_gib * gib;
-    left -= e->sampler_bytes * max_sequences * (double)m->arch->vocab;
-    left = fmax(left, (memory - m->weights_bytes) / 2); /* who starts a large model raises the share */
-    *out = floor(left * e->cache_share / m->kv_bytes_per_token) * (double)m->dp;
-    if (left > 0 && *out > 0) return FT_OK;
-    char gpus[48] = "one GPU";
-    if (ft__served_gpus(m) > 1) snprintf(gpus, sizeof gpus, "each of %lld GPUs", (long long)ft__served_gpus(m));
-    return ft__fail_at(err, FT_E_UNSUPPORTED, "gpu", 0, 0,
-                       "the weights take %.1f GiB on %s, of %.1f that %s has: there is no room for a "
-                       "cache; more \"tp\" or a narrower \"dtype\" would make some",
-                       m->weights_bytes / gib, gpus, memory / gib, m->device->name);
-}
-
 /* Tokens of an iteration where the engine is started for a load: a prompt, what the clients of a rank decode, and 64.
  */
 static double budget_of_load(const ft_serve_request *r, const ft_served *m, double drafts)
@@ -235,7 +215,7 @@ static double budget_of_load(const ft_serve_request *r, const ft_served *m, doub
 }
 
 static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e, double drafts,
-                           ft_policy *out, ft_error *err)
+                           ft_text *warnings, ft_policy *out, ft_error *err)
 {
     const ft_said *said = &r->said;
     bool large = m->device->memory_gib >= e->large_gib;
@@ -276,7 +256,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     out->keeps_blocks = e->preemption == FT_PREEMPTION_REUSE && e->prefix_cache && out->state <= 0;
     if (e->preemption == FT_PREEMPTION_SWAP && host > 0) out->swap_ms = m->kv_bytes_per_token / (host * 1e6);
     out->wait_tokens = e->wait_share * out->budget;
-    return capacity(r, m, e, out->max_sequences, &out->capacity, err);
+    return ft__cache_room(r, m, e, out->max_sequences, warnings, &out->capacity, err);
 }
 
 double ft__served_transfer_ms(const ft_served *m, const ft_cluster *c)
@@ -289,7 +269,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
 {
     const ft_said *said = &r->said;
     const ft_serving_engine *e = out->engine;
-    FT_TRY(policy_of(r, &out->served, e, out->drafts, &out->policy, err));
+    FT_TRY(policy_of(r, &out->served, e, out->drafts, &out->warnings, &out->policy, err));
     ft_scene *s = &out->scene;
     const ft_served *m = &out->served;
     *s = (ft_scene){.costs = &out->costs,
@@ -304,7 +284,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
     out->gpus = ft__served_gpus(m) * s->replicas;
     if (!r->prefill_workers) return FT_OK;
     m = &out->prefill_served;
-    FT_TRY(policy_of(r, m, e, out->drafts, &out->prefill_policy, err));
+    FT_TRY(policy_of(r, m, e, out->drafts, &out->warnings, &out->prefill_policy, err));
     out->prefill_policy.prefill_only = true;
     s->replicas = r->decode_workers;
     s->prefill_costs = &out->prefill_costs;

@@ -7,8 +7,6 @@
  * state_space.c, mamba.c, lightning.c and recurrent.c. */
 #include "serving/states.h"
 
-#include <math.h>
-
 #include "serving/kernels.h"
 
 static const double cell_bytes = 4,

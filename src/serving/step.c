@@ -1,5 +1,4 @@
 /* step.c: one iteration of an engine by itself, for `infer`: every prompt or every sequence of a batch in it. */
-#include <string.h>
 
 #include "request/keys.h"
 #include "serving/settle.h"

@@ -129,8 +129,8 @@ size_t ft__context_device_count(const ft_context *ft) { return ft->device_count;
 ft_status ft__context_device_at(const ft_context *ft, size_t index, ft_device *out, ft_error *err)
 {
     if (index >= ft->device_count)
-        return ft__fail(err, FT_E_RANGE, "the catalogue has %zu devices; there is no number %zu", ft->device_count,
-                        index);
+        return ft__fail(err, FT_E_RANGE, "the catalogue has %zu devices, so there is none with index %zu",
+                        ft->device_count, index);
     const ft_device *device = NULL;
     FT_TRY(shelf_get(ft, index, &device, err));
     *out = *device;
@@ -166,7 +166,8 @@ void ft__scratch_free(ft_scratch *s)
 /* Jansson counts references inside the value. */
 static json_t *counted(const json_t *value) { return (json_t *)(uintptr_t)value; }
 
-int ft__recall(json_t *const *said, int count, const json_t *value)
+/* Which one is equal, or -1. */
+static int recall(json_t *const *said, int count, const json_t *value)
 {
     for (int i = 0; i < count; i++)
         if (said[i] && json_equal(said[i], counted(value))) return i;
@@ -198,7 +199,7 @@ ft_status ft__find_device(void *source, const json_t *gpu, const ft_device **out
                            json_is_array(gpu) ? "; ask about several GPUs in a request for each" : "");
 
     ft_scratch *s = f->scratch;
-    int slot = ft__recall(s->spec, FT_REMEMBERED_DEVICES, gpu);
+    int slot = recall(s->spec, FT_REMEMBERED_DEVICES, gpu);
     if (slot >= 0) {
         *out = &s->device[slot];
         return FT_OK;
@@ -223,7 +224,7 @@ ft_status ft__find_host(ft_scratch *s, const json_t *host, const ft_host **out, 
     if (!name && !json_is_object(host))
         return ft__fail_at(err, FT_E_TYPE, "host", 0, 0, "\"host\" must be a name, a file or an object");
     if (name && (*out = ft__host_find(name))) return FT_OK;
-    int slot = ft__recall(s->host_spec, FT_REMEMBERED_HOSTS, host);
+    int slot = recall(s->host_spec, FT_REMEMBERED_HOSTS, host);
     if (slot < 0) {
         slot = ft__recall_slot(s->host_spec, FT_REMEMBERED_HOSTS, s->next_host);
         FT_TRY(name ? ft__host_open(name, &s->host[slot], err) : ft__host_read(host, "host", &s->host[slot], err));
@@ -238,7 +239,7 @@ ft_status ft__find_stack(void *source, const json_t *stack, const ft_stack **out
     ft_scratch *s = ((ft_finder *)source)->scratch;
     const char *name = json_string_value(stack);
     if (name && !ft__is_path(name)) return ft__stack_find(name, out, err);
-    int slot = ft__recall(s->stack, FT_REMEMBERED_STACKS, stack);
+    int slot = recall(s->stack, FT_REMEMBERED_STACKS, stack);
     if (slot >= 0) {
         *out = &s->own_stack[slot];
         return FT_OK;

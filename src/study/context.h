@@ -74,9 +74,8 @@ ft_status ft__trace_of(const ft_context *ft, ft_scratch *scratch, const ft_trace
 ft_status ft__model_sheet_of(ft_scratch *scratch, const json_t *model, const char *read_as, ft_model_sheet *out,
                              const ft_layer **layers, size_t *layer_count, ft_error *err);
 
-/* Devices, models, hosts and stacks that requests spelled out, by what they said: which one is equal, or -1; the slot
- * of the oldest, emptied; the value of a slot that was filled. */
-int ft__recall(json_t *const *said, int count, const json_t *value);
+/* Devices, models, hosts and stacks that requests spelled out, by what they said: the slot of the oldest, emptied; the
+ * value of a slot that was filled. */
 int ft__recall_slot(json_t **said, int count, unsigned next);
 void ft__recall_keep(json_t **said, int slot, const json_t *value, unsigned *next);
 

@@ -14,17 +14,23 @@
 #include "study/rollout_constants.h"
 #include "timeline/energy.h"
 
-static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_request *of, ft_task task, int64_t tp,
-                      int64_t batch, int64_t seq, double quantile, ft_rollout *out, ft_error *err)
+/* One forward pass of an engine that generates. */
+typedef struct pass {
+    ft_task task;
+    int64_t tp, batch, seq;
+} pass;
+
+static ft_status forecast_pass(const ft_context *ft, ft_scratch *s, const ft_model_request *of, const pass *one,
+                               double quantile, ft_rollout *out, ft_error *err)
 {
     ft_model_request r = *of;
     ft_step step = {0};
     ft_step_view view = {.quantile = quantile};
     ft_graph *g = NULL;
-    r.work = (ft_workload){.task = task,
+    r.work = (ft_workload){.task = one->task,
                            .dtype = of->work.dtype,
-                           .batch = batch,
-                           .seq = seq,
+                           .batch = one->batch,
+                           .seq = one->seq,
                            .kv_dtype = ft__usual_kv_dtype(of->work.dtype, true),
                            .attention = FT_FLASH,
                            .execution = FT_RUN_CUDA_GRAPH,
@@ -32,8 +38,8 @@ static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_reques
                            .optimizer = FT_NO_OPTIMIZER,
                            .accumulate = 1,
                            .host = of->work.host};
-    r.ask = task == FT_DECODE ? FT_ASK_DECODE : FT_ASK_PREFILL;
-    r.parallel.tp = tp;
+    r.ask = one->task == FT_DECODE ? FT_ASK_DECODE : FT_ASK_PREFILL;
+    r.parallel.tp = one->tp;
     r.parallel.dp = r.parallel.pp = r.parallel.vpp = r.parallel.cp = r.parallel.ep = 1;
     r.parallel.etp = 0;
     r.parallel.zero = 0;
@@ -43,8 +49,12 @@ static ft_status pass(const ft_context *ft, ft_scratch *s, const ft_model_reques
     r.loader.given = false;
     FT_TRY(ft__scratch_empty(s, err));
     FT_TRY(ft__request_forecast(ft, s, &r, &view, &step, &g, err));
-    *out = (ft_rollout){step.step_ms, step.low_ms,     step.high_ms, ft__step_joules(g, &step, r.device),
-                        tp,           step.memory.fits};
+    *out = (ft_rollout){.ms = step.step_ms,
+                        .low_ms = step.low_ms,
+                        .high_ms = step.high_ms,
+                        .joules = ft__step_joules(g, &step, r.device),
+                        .tp = one->tp,
+                        .fits = step.memory.fits};
     return FT_OK;
 }
 
@@ -62,9 +72,11 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
     const int64_t portion = (int64_t)fmax(floor(FT_K_ROLLOUT_PREFILL_TOKENS / (double)prompt), 1);
     const int64_t once = batch < portion ? batch : portion;
     const double portions = ceil((double)batch / (double)once);
+    const pass prefill = {FT_PREFILL, by->tp, once, prompt};
+    const pass decode = {FT_DECODE, by->tp, batch, prompt + w->rollout_tokens / 2}; /* half an answer is there */
     ft_rollout fill, each;
-    FT_TRY(pass(ft, s, r, FT_PREFILL, by->tp, once, prompt, quantile, &fill, err));
-    FT_TRY(pass(ft, s, r, FT_DECODE, by->tp, batch, prompt + w->rollout_tokens / 2, quantile, &each, err));
+    FT_TRY(forecast_pass(ft, s, r, &prefill, quantile, &fill, err));
+    FT_TRY(forecast_pass(ft, s, r, &decode, quantile, &each, err));
     out->ms = waves * (portions * fill.ms + tokens * each.ms);
     out->low_ms = waves * (portions * fill.low_ms + tokens * each.low_ms);
     out->high_ms = waves * (portions * fill.high_ms + tokens * each.high_ms);

@@ -13,6 +13,7 @@
 #include "memory/kept.h"
 #include "ranks/complete.h"
 #include "ranks/ranks.h"
+#include "ranks/split.h"
 #include "study/context.h"
 #include "study/lengths.h"
 #include "study/rollout.h"
@@ -173,6 +174,7 @@ ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_mod
     FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, r, view, step, g, err), err));
     if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
     if (r->ask != FT_ASK_MEMORY) ft__step_complete(&r->work, r->device, step);
+    ft__split_apply(*g, &r->work, r->device, r->ask == FT_ASK_MEMORY, step);
     if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
     double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;
     ft__loader_apply(&r->loader, r->device, (double)r->work.batch * micros, step, &view->loading);
@@ -241,9 +243,26 @@ static ft_status memory_of(const ft_workload *work, void *user, ft_memory *out, 
     ft_workload judged = *work;
     judged.verdict_alone = true;
     FT_TRY(ft__step_memory_memoized(g, &judged, o->request->device, o->memo, out, err));
+    ft_step split = {.memory = *out};
+    ft__split_apply(g, &judged, o->request->device, true, &split);
+    *out = split.memory;
     o->work[o->count % REMEMBERED_TRIALS] = *work;
     o->memory[o->count++ % REMEMBERED_TRIALS] = *out;
     return FT_OK;
+}
+
+/* What llama.cpp would leave to the host, and how fast that is: "cpu_experts: 26 (31 tokens/s)". */
+static int say_split(const ft_model_request *r, const ft_graph *g, const ft_step *step, char *text, size_t room)
+{
+    const bool experts = r->arch->experts > 0, memory = r->ask == FT_ASK_MEMORY;
+    ft_workload part;
+    ft_step fitted;
+    if (ft__widened_by(&r->work) != FT_WEIGHTS_GGUF || !alone(r)) return 0;
+    if (!ft__split_fit(g, &r->work, r->device, r->arch->layers, memory, experts, step, &part, &fitted)) return 0;
+    int at = snprintf(text, room, "%s: %lld", experts ? "cpu_experts" : "gpu_layers",
+                      (long long)(experts ? part.cpu_experts : part.gpu_layers));
+    if (!memory) at += snprintf(text + at, room - (size_t)at, " (%.3g tokens/s)", fitted.tokens_per_s);
+    return at + snprintf(text + at, room - (size_t)at, ", or ");
 }
 
 /* The smallest change that makes it fit, as text in the step's arena. A change that cannot be built is no remedy, and
@@ -260,7 +279,10 @@ static ft_status add_remedy(ft_scratch *s, const ft_model_request *r, const ft_g
     other_workloads others = {.request = r, .asked = &asked, .graph = g, .arena = s->trials, .memo = s->memo};
     ft_status status = ft__memory_remedy(&r->work, memory_of, &others, &remedy, &ignored);
     if (status == FT_E_MEMORY && !ft__arena_full(s->trials)) return ft__no_memory(err);
-    if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, remedy.text, strlen(remedy.text));
+    char text[sizeof remedy.text + 80];
+    int at = say_split(r, g, step, text, sizeof text);
+    if (status == FT_OK) snprintf(text + at, sizeof text - (size_t)at, "%s", remedy.text);
+    if (status == FT_OK) step->memory.remedy = ft__arena_copy(s->arena, text, strlen(text));
     return step->memory.remedy ? FT_OK : ft__no_memory(err);
 }
 

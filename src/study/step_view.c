@@ -1,7 +1,6 @@
 /* step_view.c: a step's kernels and layers, added up for people. */
 #include "study/step_view.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "base/file.h"

@@ -2,7 +2,6 @@
 #include "timeline/overlap_slowdown.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "device/traits.h"
 #include "timeline/in_model_constants.h"

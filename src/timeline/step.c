@@ -5,11 +5,9 @@
 #include <string.h>
 
 #include "graph/emit.h"
-#include "kernel/attention_library.h"
 #include "kernel/kernel.h"
 #include "model/stack.h"
-#include "timeline/interval_constants.h"
-#include "timeline/ported.h"
+#include "timeline/interval.h"
 #include "timeline/timed.h"
 
 /* Errors of one family on one GPU have one cause and move together; families do not know of each other. */
@@ -220,69 +218,6 @@ static void rates_of(const ft_workload *work, const ft_device *device, ft_step *
     out->hfu = out->executed_flops / s * 1e-12 / peak;
 }
 
-double ft__interval_level(double quantile)
-{
-    const struct ft__k_interval_levels *at = ft__k_interval_levels;
-    const int count = FT_K_INTERVAL_LEVELS_COUNT;
-    for (int i = 1; i < count; i++)
-        if (quantile <= at[i].share)
-            return at[i - 1].width +
-                   (at[i].width - at[i - 1].width) * (quantile - at[i - 1].share) / (at[i].share - at[i - 1].share);
-    return at[count - 1].width;
-}
-
-double ft__interval_below(double share) { return fmin(share, FT_K_INTERVAL_BELOW); }
-double ft__interval_least(double ms) { return FT_K_INTERVAL_LEAST * ms; }
-
-/* How much sooner a step may end whose compiled attention is given a mask, as transformers' is: whether other software
- * would call it causal instead is not known where no stack is named. */
-static double without_masks(const ft_graph *g, const ft_workload *work, const ft_device *device)
-{
-    if (work->stack || work->attention != FT_SDPA || work->execution != FT_RUN_COMPILE) return 0;
-    for (int32_t i = 0; i < g->node_count; i++)
-        if (g->nodes[i].op.kind == FT_OP_ATTENTION && g->nodes[i].manner & FT_MANNER_MASK)
-            return ft__library_of_mask(device, &g->nodes[i].op) == FT_LIBRARY_XFORMERS
-                       ? FT_K_INTERVAL_IN_MASKS_EFFICIENT
-                       : FT_K_INTERVAL_IN_MASKS;
-    return 0;
-}
-
-/* Of fused kernels that name no stack NVIDIA's recipes or the layers of before them are forecast; what ran is not
- * known. */
-static bool software_unsaid(const ft_workload *work)
-{
-    if (work->stack || work->task != FT_TRAIN) return false;
-    const ft_stack *stack = ft__stack(work);
-    return stack == ft__default_stacks[FT_STACK_FOR_FUSED] ||
-           stack == ft__default_stacks[FT_STACK_FOR_FUSED_BEFORE_FP8] || stack->ported_engine;
-}
-
-/* What errors of the kernels and of the host do to the step: walk again with each of them at its ends, and with both
- * half-way there (in variance): a step that host and GPU take equally long for gets no faster by one of them alone. */
-static void interval_of(const ft_graph *g, ft_pace pace, const spread *errors, double quantile, double beside,
-                        double sooner, double later, double host_spread, ft_step *out)
-{
-    double below, above, busy = fmax(out->busy_ms, 1e-9), level = ft__interval_level(quantile);
-    spread_sum(errors, &below, &above);
-    double faster = ft__interval_below(hypot(below / busy, hypot(beside, sooner) * level));
-    pace.gpu_scale = 1 - faster;
-    below = out->step_ms - ft__stream_walk(g, &pace).total;
-    pace.gpu_scale = 1 + hypot(above / busy, hypot(beside, later) * level);
-    above = ft__stream_walk(g, &pace).total - out->step_ms;
-    pace.gpu_scale = 1;
-    if (out->host_ms > 0) {
-        pace.host_scale = 1 / (1 + host_spread * level);
-        below = hypot(below, out->step_ms - ft__stream_walk(g, &pace).total);
-        pace.host_scale = 1 + host_spread * level;
-        above = hypot(above, ft__stream_walk(g, &pace).total - out->step_ms);
-        pace.gpu_scale = 1 - faster * sqrt(0.5);
-        pace.host_scale = 1 / (1 + host_spread * level * sqrt(0.5));
-        below = fmax(below, out->step_ms - ft__stream_walk(g, &pace).total);
-    }
-    out->low_ms = fmax(out->step_ms - below, ft__interval_least(out->step_ms));
-    out->high_ms = out->step_ms + above;
-}
-
 /* Of states on the host: no kernel updates, but their tensors are looked up in Python all the same, and clipped. */
 static double looked_up_ms(const ft_graph *g, const ft_workload *work, const ft_issuer *host)
 {
@@ -319,6 +254,34 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .low_product_calls = served ? 1 : ft__stack(work)->low_product_calls};
 }
 
+/* What the host takes for kernels, blocks and passes; `entry` gets that of every block. */
+static ft_pace pace_of(const ft_run *t, double *entry)
+{
+    const ft_graph *g = t->g;
+    const ft_workload *work = t->work;
+    ft_pace pace = {.costs = t->costs,
+                    .entry = entry,
+                    .latency = ft__host_latency_us(&t->host) * 1e-3,
+                    .gap = ft__host_gap_us(&t->host) * 1e-3,
+                    .queue = ft__host_queue(&t->host),
+                    .accumulate = work->accumulate,
+                    .host_scale = 1,
+                    .gpu_scale = 1};
+    for (int32_t b = 0; b < g->block_count; b++)
+        entry[b] = ft__host_module_us(&t->host, (double)g->blocks[b].modules) * 1e-3 * entered(t, &g->blocks[b]);
+    const bool whole = t->graphed & 1u << FT_GRAPHED_FULL_ITERATION;
+    if (!whole) add_results(g, &t->host, entry);
+    if (!whole) add_checkpoints(g, &t->host, work->recompute == FT_RECOMPUTE_SELECTIVE, entry);
+    for (int i = 0; i < FT_PHASE_COUNT; i++)
+        pace.pass[i] = whole && i != FT_UPDATE ? 0 : ft__host_pass_us(&t->host, (ft_phase)i) * 1e-3;
+    pace.pass[FT_FORWARD] += new_shapes(g, work) * ft__host_plan_us(&t->host, t->device) * 1e-3;
+    pace.slowest = ft__host_slowest(&t->host, work->company);
+    for (int32_t i = 0; i < g->node_count; i++) t->costs[i].host *= pace.slowest;
+    for (int32_t b = 0; b < g->block_count; b++) entry[b] *= pace.slowest;
+    for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] *= pace.slowest;
+    return pace;
+}
+
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const ft_device *device, const ft_predictor *p,
                             double quantile, ft_memo *memo, ft_arena *arena, ft_step *out, ft_error *err)
 {
@@ -340,48 +303,18 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     spread errors = {.count = 0};
     add_up(g, out, &errors);
 
-    ft_pace pace = {.costs = t.costs,
-                    .entry = entry,
-                    .latency = ft__host_latency_us(&t.host) * 1e-3,
-                    .gap = ft__host_gap_us(&t.host) * 1e-3,
-                    .queue = ft__host_queue(&t.host),
-                    .accumulate = work.accumulate,
-                    .host_scale = 1,
-                    .gpu_scale = 1};
-    for (int32_t b = 0; b < g->block_count; b++)
-        entry[b] = ft__host_module_us(&t.host, (double)g->blocks[b].modules) * 1e-3 * entered(&t, &g->blocks[b]);
-    const bool whole = t.graphed & 1u << FT_GRAPHED_FULL_ITERATION;
-    if (!whole) add_results(g, &t.host, entry);
-    if (!whole) add_checkpoints(g, &t.host, work.recompute == FT_RECOMPUTE_SELECTIVE, entry);
-    for (int i = 0; i < FT_PHASE_COUNT; i++)
-        pace.pass[i] = whole && i != FT_UPDATE ? 0 : ft__host_pass_us(&t.host, (ft_phase)i) * 1e-3;
-    pace.pass[FT_FORWARD] += new_shapes(g, &work) * ft__host_plan_us(&t.host, device) * 1e-3;
-    pace.slowest = ft__host_slowest(&t.host, work.company);
-    for (int32_t i = 0; i < g->node_count; i++) t.costs[i].host *= pace.slowest;
-    for (int32_t b = 0; b < g->block_count; b++) entry[b] *= pace.slowest;
-    for (int i = 0; i < FT_PHASE_COUNT; i++) pace.pass[i] *= pace.slowest;
-    ft_pace *kept = ft__arena_alloc(arena, sizeof *kept);
-    if (!kept) return ft__fail(err, FT_E_MEMORY, "out of memory for the timeline");
-    *kept = pace;
-    out->pace = kept;
-    ft_walked walked = ft__stream_walk(g, &pace);
+    ft_pace *pace = ft__arena_alloc(arena, sizeof *pace);
+    if (!pace) return ft__fail(err, FT_E_MEMORY, "out of memory for the timeline");
+    *pace = pace_of(&t, entry);
+    out->pace = pace;
+    ft_walked walked = ft__stream_walk(g, pace);
     out->step_ms = walked.total;
     out->host_ms = walked.host;
-    out->update_pass_ms = pace.pass[FT_UPDATE] + looked_up_ms(g, &work, &t.host) * pace.slowest;
+    out->update_pass_ms = pace->pass[FT_UPDATE] + looked_up_ms(g, &work, &t.host) * pace->slowest;
     out->idle_ms = fmax(walked.total - walked.running, 0);
-    bool compiled = work.execution == FT_RUN_COMPILE || work.execution == FT_RUN_CUDA_GRAPH;
-    const double kernels = compiled ? FT_K_INTERVAL_IN_FUSION : FT_K_INTERVAL_IN_MODEL;
-    const bool unsaid = software_unsaid(&work);
-    const double later = unsaid                ? FT_K_INTERVAL_SOFTWARE_LATER
-                         : work.causal_by_name ? FT_K_INTERVAL_IN_MASKS_EFFICIENT /* a mask may have been passed */
-                                               : 0;
-    const double masks = without_masks(g, &work, t.device);
-    const double sooner = masks > 0 ? masks
-                          : unsaid  ? fmax(FT_K_INTERVAL_SOFTWARE_SOONER, ft__ported_sooner(&work))
-                                    : 0;
-    const double hosts = ft__host_interval(&t.host); /* and what a model's own Python takes, where nobody timed it */
-    interval_of(g, pace, &errors, quantile, kernels, sooner, later,
-                g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) : hosts, out);
+    double below, above;
+    spread_sum(&errors, &below, &above);
+    ft__step_interval(&t, below, above, out);
     regime_of(out);
     rates_of(&work, device, out);
     return ft__step_memory_memoized(g, &work, device, memo, &out->memory, err);

@@ -61,69 +61,110 @@ static double ratio_of(const ft_trace_report *s, const ft_trace_group *g, const 
     return from->memory_gbps / d->memory_gbps;
 }
 
-/* `alone`: forecasts in place of the measured times, on the GPU of the trace itself. */
-ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const ft_device *d, bool alone,
+/* A run whose groups are put to other times: how much longer each takes than recorded, and how far off that may be. */
+typedef struct scaled_run {
+    double *scale, *end; /* per group; `end`: room for the same at an end of the interval */
+    double busy_ms;      /* of a step */
+    spread errors;
+} scaled_run;
+
+/* `out->here`: forecasts in place of the measured times. A group that nobody can forecast keeps its own. */
+static ft_status scale_groups(const ft_trace_report *s, const ft_predictor *p, const ft_device *d, scaled_run *run,
                               ft_elsewhere *out, ft_error *err)
 {
-    double *scale = calloc(2 * (s->groups.count + 1), sizeof *scale), *end = scale ? scale + s->groups.count + 1 : NULL;
-    if (!scale) return ft__no_memory(err);
-    *out = (ft_elsewhere){.device = *d, .here = alone};
-    double n = (double)s->record.step_count, busy = 0;
-    spread errors = {.count = 0};
-    ft_status status = FT_OK;
-    for (size_t i = 0; i < s->groups.count && status == FT_OK; i++) {
+    double n = (double)s->record.step_count;
+    for (size_t i = 0; i < s->groups.count; i++) {
         const ft_trace_group *g = &s->groups.at[i];
         const ft_price *here = &s->here[i];
         ft_price there = *here;
         bool guessed = !(here->ms > 0);
-        if (!alone) status = ft__price(p, d, g, s->quantile, FT_DTYPE_COUNT, &there, err);
-        if (status != FT_OK) break;
-        scale[i] = alone ? (guessed || g->kind != FT_GROUP_OP || !(g->ms > 0) ? 1 : here->ms * g->calls / g->ms)
-                         : ratio_of(s, g, here, &there, d, &guessed);
-        double ms = g->ms * scale[i] / n, known = there.ms > 0 ? there.ms : 1;
+        if (out->here)
+            run->scale[i] = guessed || g->kind != FT_GROUP_OP || !(g->ms > 0) ? 1 : here->ms * g->calls / g->ms;
+        else {
+            FT_TRY(ft__price(p, d, g, s->quantile, FT_DTYPE_COUNT, &there, err));
+            run->scale[i] = ratio_of(s, g, here, &there, d, &guessed);
+        }
+        double ms = g->ms * run->scale[i] / n, known = there.ms > 0 ? there.ms : 1;
         double below = there.ms > 0 ? 1 - there.low_ms / known : FT_K_PRICE_UNKNOWN_BELOW,
                above = there.ms > 0 ? there.high_ms / known - 1 : FT_K_PRICE_UNKNOWN_ABOVE;
-        if (alone && g->kind != FT_GROUP_OP) below = above = 0;
-        spread_add(&errors, there.family, ms * ft__interval_below(below), ms * above);
-        busy += ms;
+        if (out->here && g->kind != FT_GROUP_OP) below = above = 0;
+        spread_add(&run->errors, there.family, ms * ft__interval_below(below), ms * above);
+        run->busy_ms += ms;
         *(guessed ? &out->guessed : &out->scaled) += ms;
         out->class_ms[g->called.class] += ms;
         out->instead |= there.instead && !here->instead;
     }
-    ft_replayed was = {0}, now = {0}, low = {0}, high = {0}, bare = {0}, fast = {0}, slow = {0};
-    double side = alone ? ft__trace_in_model : FT_K_PRICE_RATIO;
-    if (status == FT_OK) status = ft__replay(&s->record, scale, 1, 0, &now, err);
-    bool light = s->record.python_events == 0 && s->record.call_count > 0;
-    if (status == FT_OK && light) status = ft__replay(&s->record, scale, 1, ft__trace_note_ns, &bare, err);
-    for (int pass = 0; pass < 2 && status == FT_OK; pass++) {
-        double share = busy > 0 ? spread_sum(pass ? errors.above : errors.below, errors.count) / busy : 0;
+    return FT_OK;
+}
+
+/* One run, replayed: `recorded` with every group as it was, the others with groups, or the host, scaled. */
+typedef struct replays {
+    ft_replayed recorded, now, unwatched; /* `unwatched`: less what the profiler took of the host */
+    ft_replayed low, high, fast_host, slow_host;
+} replays;
+
+static ft_status replay_all(ft_trace_report *s, scaled_run *run, bool alone, replays *r, ft_error *err)
+{
+    const double side = alone ? ft__trace_in_model : FT_K_PRICE_RATIO;
+    const size_t count = s->groups.count;
+    FT_TRY(ft__replay(&s->record, run->scale, 1, 0, &r->now, err));
+    bool no_python = s->record.python_events == 0 && s->record.call_count > 0;
+    if (no_python) FT_TRY(ft__replay(&s->record, run->scale, 1, ft__trace_note_ns, &r->unwatched, err));
+    for (int upper = 0; upper < 2; upper++) {
+        const double *parts = upper ? run->errors.above : run->errors.below;
+        double share = run->busy_ms > 0 ? spread_sum(parts, run->errors.count) / run->busy_ms : 0;
         share = hypot(share, side);
-        for (size_t i = 0; i < s->groups.count; i++)
-            end[i] = scale[i] * (pass ? 1 + share : 1 - ft__interval_below(share));
-        status = ft__replay(&s->record, end, 1, 0, pass ? &high : &low, err);
+        for (size_t i = 0; i < count; i++)
+            run->end[i] = run->scale[i] * (upper ? 1 + share : 1 - ft__interval_below(share));
+        FT_TRY(ft__replay(&s->record, run->end, 1, 0, upper ? &r->high : &r->low, err));
     }
-    /* Another GPU sits in another machine. */
-    double hosts = 1 + ft__host_usual()->interval.share * ft__interval_level(s->quantile);
-    fast = slow = now;
-    if (status == FT_OK && !alone) status = ft__replay(&s->record, scale, 1 / hosts, 0, &fast, err);
-    if (status == FT_OK && !alone) status = ft__replay(&s->record, scale, hosts, 0, &slow, err);
-    for (size_t i = 0; i < s->groups.count; i++) end[i] = 1;
-    if (status == FT_OK) status = ft__replay(&s->record, end, 1, 0, &was, err);
-    free(scale);
-    if (status != FT_OK) return status;
-    /* What replaying the recording as it was gets wrong is taken out of the answer. */
-    double mend = was.step_ms > 0 ? s->busy.step_ms / was.step_ms : 1;
-    if (!(mend > 0.5 && mend < 2)) mend = 1;
-    out->step_ms = now.step_ms * mend;
-    double below = hypot(fmax(now.step_ms - low.step_ms, 0), fmax(now.step_ms - fast.step_ms, 0));
-    double above = hypot(fmax(high.step_ms - now.step_ms, 0), fmax(slow.step_ms - now.step_ms, 0));
+    r->fast_host = r->slow_host = r->now;
+    if (!alone) { /* another GPU sits in another machine */
+        double hosts = 1 + ft__host_usual()->interval.share * ft__interval_level(s->quantile);
+        FT_TRY(ft__replay(&s->record, run->scale, 1 / hosts, 0, &r->fast_host, err));
+        FT_TRY(ft__replay(&s->record, run->scale, hosts, 0, &r->slow_host, err));
+    }
+    for (size_t i = 0; i < count; i++) run->end[i] = 1;
+    return ft__replay(&s->record, run->end, 1, 0, &r->recorded, err);
+}
+
+/* What replaying the recording as it was gets wrong is taken out of the answer; by more than twice, the replay
+ * misunderstood it and says nothing of another. */
+static double mend_of(const ft_trace_report *s, const ft_replayed *recorded)
+{
+    double mend = recorded->step_ms > 0 ? s->busy.step_ms / recorded->step_ms : 1;
+    return mend > 0.5 && mend < 2 ? mend : 1;
+}
+
+static void conclude(const replays *r, double mend, double busy_ms, ft_elsewhere *out)
+{
+    const double now = r->now.step_ms;
+    double below = hypot(fmax(now - r->low.step_ms, 0), fmax(now - r->fast_host.step_ms, 0));
+    double above = hypot(fmax(r->high.step_ms - now, 0), fmax(r->slow_host.step_ms - now, 0));
+    out->step_ms = now * mend;
     out->low_ms = fmax(out->step_ms - below * mend, ft__interval_least(out->step_ms));
     out->high_ms = out->step_ms + above * mend;
-    out->bare_ms = bare.step_ms * mend;
-    out->busy_ms = now.busy_ms;
+    out->bare_ms = r->unwatched.step_ms * mend;
+    out->busy_ms = r->now.busy_ms;
     out->idle_ms = fmax(0, out->step_ms - out->busy_ms);
-    if (busy > 0) out->scaled /= busy, out->guessed /= busy;
-    return FT_OK;
+    if (busy_ms > 0) out->scaled /= busy_ms, out->guessed /= busy_ms;
+}
+
+/* `alone`: forecasts in place of the measured times, on the GPU of the trace itself. */
+ft_status ft__trace_elsewhere(ft_trace_report *s, const ft_predictor *p, const ft_device *d, bool alone,
+                              ft_elsewhere *out, ft_error *err)
+{
+    const size_t room = s->groups.count + 1;
+    scaled_run run = {.scale = calloc(2 * room, sizeof *run.scale)};
+    if (!run.scale) return ft__no_memory(err);
+    run.end = run.scale + room;
+    *out = (ft_elsewhere){.device = *d, .here = alone};
+    replays r = {0};
+    ft_status status = scale_groups(s, p, d, &run, out, err);
+    if (status == FT_OK) status = replay_all(s, &run, alone, &r, err);
+    free(run.scale);
+    if (status == FT_OK) conclude(&r, mend_of(s, &r.recorded), run.busy_ms, out);
+    return status;
 }
 
 /* A trace without kernels: what its operators take there, issued one after the other by a host. */

@@ -7,7 +7,8 @@
 
 #define LARGEST_DIM (INT64_C(1) << 40)
 
-double ft__type_of(const char *name, size_t length, ft_dtype *dtype, bool *floating)
+/* "c10::BFloat16", "float" -> the format; bytes 0 where the name is not known. */
+static double type_bytes(const char *name, size_t length, ft_dtype *dtype, bool *floating)
 {
     static const struct {
         const char *name;
@@ -225,7 +226,7 @@ void ft__inputs_read(const ft_signature_text *text, ft_inputs *out)
         }
         if (i < type_count) {
             ft_trace_text type = of_list(types[i]);
-            x->element_bytes = ft__type_of(type.at, type.length, &x->dtype, &x->floating);
+            x->element_bytes = type_bytes(type.at, type.length, &x->dtype, &x->floating);
         }
         if (x->rank == 0 && !x->list && x->element_bytes > 0) x->numel = 1, x->tensors = 1; /* a tensor of one number */
         if (!(x->numel <= 1e15)) x->numel = 0;

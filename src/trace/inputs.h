@@ -39,6 +39,4 @@ int ft__input_numbers(const ft_inputs *in, int at, int64_t *out, int most);
 
 double ft__input_bytes(const ft_input *x, double otherwise); /* `otherwise` per element where its format is not known */
 int64_t ft__input_last(const ft_input *x);                   /* the last axis, 1 for a number */
-/* "c10::BFloat16", "float" -> the format; bytes 0 where the name is not known. */
-double ft__type_of(const char *name, size_t length, ft_dtype *dtype, bool *floating);
 #endif

@@ -90,7 +90,8 @@ int32_t ft__record_op_begun(const ft_record *r, uint64_t thread, int64_t when)
     return low > 0 && r->ops[low - 1].thread == thread ? (int32_t)low - 1 : FT_TRACE_NONE;
 }
 
-int32_t ft__record_op_at(const ft_record *r, uint64_t thread, int64_t when)
+/* The innermost operator on a thread at a moment; FT_TRACE_NONE. */
+static int32_t op_at(const ft_record *r, uint64_t thread, int64_t when)
 {
     enum { DEEPEST = 4096 }; /* no program nests so deep; a hostile file must not cost the square of its events */
     int32_t i = ft__record_op_begun(r, thread, when);
@@ -146,8 +147,7 @@ static bool clock_jumped(const ft_record *r, const ft_trace_work *w)
 static ft_status own(ft_record *r, ft_error *err)
 {
     sort(r->calls, r->call_count, sizeof *r->calls, by_correlation);
-    for (size_t i = 0; i < r->call_count; i++)
-        r->calls[i].op = ft__record_op_at(r, r->calls[i].thread, r->calls[i].start);
+    for (size_t i = 0; i < r->call_count; i++) r->calls[i].op = op_at(r, r->calls[i].thread, r->calls[i].start);
     owner *owners = malloc((r->op_count + 1) * sizeof *owners);
     if (!owners) return ft__fail(err, FT_E_MEMORY, "out of memory for %zu operators", r->op_count);
     size_t count = 0;

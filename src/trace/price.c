@@ -1,6 +1,5 @@
 /* price.c: what a group should take. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "kernel/manner.h"

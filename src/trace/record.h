@@ -91,7 +91,5 @@ ft_status ft__record_join(ft_record *r, ft_error *err);
 int32_t ft__record_step_at(const ft_record *r, int64_t when);
 /* The last operator or annotation on the thread that began before `when`; FT_TRACE_NONE. */
 int32_t ft__record_op_begun(const ft_record *r, uint64_t thread, int64_t when);
-/* The innermost operator on a thread at a moment; FT_TRACE_NONE. Operators are in order after ft__record_join. */
-int32_t ft__record_op_at(const ft_record *r, uint64_t thread, int64_t when);
 const char *ft__record_name(const ft_record *r, int32_t name); /* "" for FT_TRACE_NONE */
 #endif

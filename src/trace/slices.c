@@ -140,7 +140,7 @@ static ft_status no_trace(const ft_slices *s, ft_error *err)
     if (s->broken[0] && s->bytes == 0)
         return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0, "no profiler trace: %s", s->broken);
     return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0,
-                       "no profiler trace; expected JSON with \"traceEvents\", as torch.profiler's "
+                       "not a profiler trace; expected JSON with \"traceEvents\", as torch.profiler's "
                        "export_chrome_trace writes it, plain or gzipped");
 }
 

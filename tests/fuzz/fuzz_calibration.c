@@ -111,8 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sound_records(&r);
     for (size_t i = 0; i + 2 < size; i += 3)
         ((unsigned char *)&r)[((size_t)data[i] << 8 | data[i + 1]) % sizeof r] = data[i + 2];
-    FUZZ_CHECK(ft__calibration_write(1, &r.expert, 1, r.trees, TREES, r.values, VALUES, "{}", &file, &length, NULL) ==
-               FT_OK);
+    const ft_calibration_parts parts = {1, &r.expert, 1, r.trees, TREES, r.values, VALUES, "{}"};
+    FUZZ_CHECK(ft__calibration_write(&parts, &file, &length, NULL) == FT_OK);
     ask(file, length);
     free(file);
     return 0;

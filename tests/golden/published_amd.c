@@ -17,7 +17,7 @@ enum { SOURCES = sizeof sources / sizeof *sources };
 
 /* Taken later; llama.cpp's weights have 4.85 bits where 4 are asked for. */
 static const golden_bound later[] = {{"torchtitan on MI355X, AMD", 0.11, 0.18, 3},
-                                     {"llama.cpp on RX 7900 XTX", 0.21, 0.22, 2},
+                                     {"llama.cpp on RX 7900 XTX", 0.22, 0.23, 2},
                                      {"torchao on MI300X, PyTorch", 0.12, 0.17, 4}};
 
 static void published_runs_are_met(void **state)

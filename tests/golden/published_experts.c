@@ -1,6 +1,6 @@
-/* Mixtures of experts that others published (data/published/experts.jsonl, experts_later.jsonl), by source. What the host takes for their
- * products was looked for because of them; no constant was chosen on them. Bounds are what the code reaches today,
- * rounded up. */
+/* Mixtures of experts that others published (data/published/experts.jsonl, experts_later.jsonl), by source. What the
+ * host takes for their products was looked for because of them; no constant was chosen on them. Bounds are what the
+ * code reaches today, rounded up. */
 #include "golden.h"
 
 /* One sequence at a time leaves most of a layer to the host, whose software of mid-2025 nobody says. */

@@ -179,7 +179,7 @@ static void execution(void **state)
     golden_near("ideal runs eager's kernels", ideal.busy, eager.busy, 1e-6);
 }
 
-/* Hand-fused kernels are another way to run the same model. */
+/* Hand-fused kernels are another way to run the same model, but for words that Megatron fills up to 128. */
 static void fused_is_the_same_model(void **state)
 {
     (void)state;
@@ -196,7 +196,7 @@ static void fused_is_the_same_model(void **state)
             json_decref(a);
         }
         less(models[i], busy[1], busy[0]);
-        golden_near(models[i], parameters[1], parameters[0], 1e-9);
+        golden_near(models[i], parameters[1], parameters[0], 5e-4);
     }
 }
 

@@ -1,4 +1,5 @@
-/* Versions of PyTorch and TorchScript: what each changes goes the right way, and nothing changes where none is named. */
+/* Versions of PyTorch and TorchScript: what each changes goes the right way, and nothing changes where none is
+ * named. */
 #include "switching.h"
 
 static outcome train(const char *gpu, const char *more)

@@ -18,6 +18,9 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(os.fspath(ROOT / "scripts"))
+from neighbour import load  # noqa: E402, F401: scripts as modules, for tests of them
+
 # What python/setup.py takes from the tree.
 _SOURCES = ("meson.build", "meson_options.txt", "LICENSE", "include", "src", "cli", "data", "bench", "scripts")
 

@@ -41,7 +41,7 @@ def megatron_parser() -> argparse.ArgumentParser:
         "overlap-moe-expert-parallel-comm cross-entropy-loss-fusion"
     ).split():
         parser.add_argument(f"--{name}", action="store_true")
-    for name in ("sgd-momentum", "clip-grad", "optimizer-offload-fraction", "attention-dropout", "hidden-dropout", "rotary-percent"):
+    for name in ("sgd-momentum", "clip-grad", "moe-expert-capacity-factor", "optimizer-offload-fraction", "attention-dropout", "hidden-dropout", "rotary-percent"):
         parser.add_argument(f"--{name}", type=float)
     for name in ("moe-layer-freq", "window-attn-skip-freq", "no-rope-freq", "window-size"):
         parser.add_argument(f"--{name}")

@@ -1,9 +1,9 @@
 """What `make bench` prints is held to what is wanted of it."""
-import importlib.machinery
-import importlib.util
 import pathlib
 import subprocess
 import sys
+
+from conftest import load
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "bench_verdict"
 GOOD = """speed, 2 cores: a processor of 3 GHz
@@ -16,15 +16,8 @@ the library against batch                            1.11 times (wanted 0.9)
 """
 
 
-def load():
-    loader = importlib.machinery.SourceFileLoader("bench_verdict", str(SCRIPT))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("bench_verdict", loader))
-    loader.exec_module(module)
-    return module
-
-
 def test_rows_are_read_with_what_is_wanted():
-    found = load().rows(GOOD)
+    found = load(SCRIPT).rows(GOOD)
     assert found["opening the library, predictor and all"] == (0.41, "ms", 5.0)
     assert found["plan: 70B on 64 H100"] == (0.05, "s", 0.1)
     assert found["batch, peak memory on 1000 lines"] == (44.0, "MiB", None)
@@ -32,7 +25,7 @@ def test_rows_are_read_with_what_is_wanted():
 
 
 def test_times_may_be_at_most_and_rates_at_least_what_is_wanted():
-    verdict = load().verdict
+    verdict = load(SCRIPT).verdict
     assert verdict(GOOD) == ([], 4)
     for old, new in (("0.41 ms", "5.01 ms"), ("310000 /s", "199999 /s"), ("0.05 s ", "0.11 s "), ("1.11 times", "0.89 times")):
         missed, judged = verdict(GOOD.replace(old, new))
@@ -40,7 +33,7 @@ def test_times_may_be_at_most_and_rates_at_least_what_is_wanted():
 
 
 def test_another_version_is_a_tenth_away_at_most():
-    verdict = load().verdict
+    verdict = load(SCRIPT).verdict
     assert verdict(GOOD, GOOD) == ([], 10)
     assert verdict(GOOD.replace("310000", "290000"), GOOD)[0] == []
     for old, new in (("310000", "270000"), ("0.41 ms", "0.46 ms"), ("44 MiB", "49 MiB"), ("1.96", "1.70")):

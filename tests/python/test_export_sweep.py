@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parent.parent.parent / "scripts" / "export_sweep"
+from conftest import ROOT, load
 
 
 @pytest.fixture(scope="module")
 def sweep() -> Any:
-    loader = importlib.machinery.SourceFileLoader("export_sweep", str(SCRIPT))
-    spec = importlib.util.spec_from_loader("export_sweep", loader)
-    assert spec is not None
-    module = importlib.util.module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return load(ROOT / "scripts" / "export_sweep")
 
 
 # Sixty architectures of the libraries that are installed here, one of a kind each and cheap to export: timm's own small ones

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import importlib.machinery
-import importlib.util
 import json
 import pathlib
 import subprocess
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+from conftest import ROOT, load
+
 SHIPPED = ROOT / "data" / "predictors" / "default.ftp"
 
 
@@ -29,9 +28,7 @@ def test_a_predictor_grafted_onto_itself_is_as_good(tmp_path: pathlib.Path) -> N
 
 def test_equal_trees_stay_and_bring_their_errors_alone(tmp_path: pathlib.Path) -> None:
     """A family that comes out as shipped changes nothing but its record, each line where it was."""
-    loader = importlib.machinery.SourceFileLoader("graft", str(ROOT / "scripts" / "graft"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("graft", loader))
-    loader.exec_module(module)
+    module = load(ROOT / "scripts" / "graft")
     data = SHIPPED.read_bytes()
     head, body = bytearray(data[:module.HEADER.size]), data[module.HEADER.size:]
     other = bytearray(body.replace(b'"median":0.', b'"median":9.'))
@@ -67,9 +64,7 @@ def test_refit_compares_by_family_and_variant(tmp_path: pathlib.Path) -> None:
     refit = [sys.executable, str(ROOT / "scripts" / "refit"), "--fitted"]
     same = subprocess.run([*refit, str(SHIPPED)], capture_output=True, text=True, check=False)
     assert same.returncode == 0 and "gemm_tensor: the same bytes" in same.stdout and "differ" not in same.stdout
-    loader = importlib.machinery.SourceFileLoader("graft", str(ROOT / "scripts" / "graft"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("graft", loader))
-    loader.exec_module(module)
+    module = load(ROOT / "scripts" / "graft")
     shipped = module.Predictor(str(SHIPPED))
     head, data = module.HEADER, bytearray(SHIPPED.read_bytes())
     data[shipped.header_bytes + module.LEAVES - 1] ^= 1
@@ -95,9 +90,7 @@ def test_what_our_own_rows_alone_are_fitted_to_comes_out_as_shipped(tmp_path: pa
 
 def test_points_are_those_of_the_calibration() -> None:
     """The tables that fits read beside the calibration hold its products, and none that it holds out."""
-    loader = importlib.machinery.SourceFileLoader("points", str(ROOT / "python" / "measure" / "points.py"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("points", loader))
-    loader.exec_module(module)
+    module = load(ROOT / "python" / "measure" / "points.py")
     lines = module.points(module.H200)
     assert sum(line["held_out"] for line in lines) > 6000
     for op, name in module.FILES.items():
@@ -106,9 +99,7 @@ def test_points_are_those_of_the_calibration() -> None:
 
 def test_profiled_products_are_corrected_and_none_is_held_out() -> None:
     """The table that fits read is what the script makes of the profiler's; shapes that are held out, or timed by a graph, are not there."""
-    loader = importlib.machinery.SourceFileLoader("products", str(ROOT / "python" / "measure" / "products.py"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("products", loader))
-    loader.exec_module(module)
+    module = load(ROOT / "python" / "measure" / "products.py")
     text = gzip.decompress((module.H200 / module.FILE).read_bytes())
     assert text == gzip.decompress(module.table(module.H200))
     rows, graphs = module.read(module.H200, module.FILE), {module.shape(row) for row in module.read(module.H200, "gemm.csv.gz")}
@@ -118,13 +109,11 @@ def test_profiled_products_are_corrected_and_none_is_held_out() -> None:
 
 
 def test_the_table_of_families_is_the_file_s_own_record() -> None:
-    """docs/accuracy/kernels.md says of all twelve families how they were fitted, with the errors that the shipped file records."""
-    loader = importlib.machinery.SourceFileLoader("graft", str(ROOT / "scripts" / "graft"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("graft", loader))
-    loader.exec_module(module)
+    """docs/accuracy/fits.md says of all twelve families how they were fitted, with the errors that the shipped file records."""
+    module = load(ROOT / "scripts" / "graft")
     shipped = module.Predictor(str(SHIPPED))
     record = [json.loads(line) for line in shipped.error_lines()]
-    text = (ROOT / "docs" / "accuracy" / "kernels.md").read_text().split("## The predictor, fitted again")[1].split("## ")[0]
+    text = (ROOT / "docs" / "accuracy" / "fits.md").read_text().split("## The predictor, fitted again")[1].split("## ")[0]
     told = {cells[0]: cells for line in text.splitlines() if line.startswith("| ") for cells in [[c.strip() for c in line.strip("| ").split(" | ")]] if len(cells) == 4}
     families = {module.cell_of(expert)[0].lstrip("~") for expert in shipped.experts}
     assert families == set(told) - {"family"} and len(families) == 12

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import csv
-import importlib.machinery
-import importlib.util
 import json
-import pathlib
 import re
 import types
 
 import pytest
 
+from conftest import ROOT, load
 from export_models import program
-
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 
 def script() -> types.ModuleType:
-    loader = importlib.machinery.SourceFileLoader("model_types", str(ROOT / "scripts/model_types"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("model_types", loader))
-    loader.exec_module(module)
-    return module
+    return load(ROOT / "scripts/model_types")
 
 
 def rows() -> dict[str, dict[str, str]]:

@@ -1,10 +1,13 @@
 /* Sessions: equal requests get equal answers from every session, an old one is only faster; eight threads with a
- * session each share one context. */
+ * session each share one context; a program whose locale has decimal commas is answered like any other. */
+#define _GNU_SOURCE /* mkdtemp, setenv */
+#include <locale.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -131,6 +134,59 @@ static void wrong_calls_are_refused(void **state)
     assert_int_equal(FT_VERSION_NUMBER, ft_version_number());
 }
 
+/* A locale with decimal commas, made where the machine has none; false where it cannot be made. */
+static bool set_commas(void)
+{
+    static const char *const names[] = {"de_DE.UTF-8", "fr_FR.UTF-8", "pt_BR.UTF-8"};
+    char folder[] = "/tmp/foretell_locale_XXXXXX", command[128];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (setlocale(LC_ALL, names[i])) return true;
+    if (!mkdtemp(folder)) return false;
+    snprintf(command, sizeof command, "localedef -i de_DE -f UTF-8 %s/de_DE.UTF-8 2>&1 >/dev/null", folder);
+    int ignored = system(command);
+    setenv("LOCPATH", folder, 1);
+    bool set = setlocale(LC_ALL, names[0]) != NULL;
+    unsetenv("LOCPATH"); /* glibc's newlocale, which the library calls, never frees the path it makes of it */
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    ignored = system(command);
+    (void)ignored;
+    return set;
+}
+
+/* By a name of its own: clang takes joined strings inside a list for a forgotten comma. */
+static const char plan_of_a_server[] =
+    "{\"task\":\"plan\",\"model\":\"gpt2\",\"gpu\":\"l4\",\"gpus\":1,\"rate\":0.5,\"isl\":64,\"osl\":16,"
+    "\"engine\":\"vllm\",\"gpu_memory_utilization\":0.87,\"slo\":{\"ttft_ms\":5000},\"emit\":[\"vllm\"],\"top\":1}";
+
+static void decimal_commas_of_the_asker_change_no_answer(void **state)
+{
+    (void)state;
+    static const char *const asked[] = {
+        "{\"task\":\"train\",\"model\":\"gpt2\",\"gpu\":\"l4\",\"batch\":2,\"lengths\":\"64=0.7,256=0.3\"}",
+        "{\"task\":\"train\",\"model\":\"gpt2\",\"gpu\":\"l4\",\"packing\":\"64.5,90\"}",
+        plan_of_a_server,
+    };
+    enum { ASKED = sizeof asked / sizeof *asked };
+    char *before[ASKED];
+    for (size_t i = 0; i < ASKED; i++) before[i] = ft_answer(ft, asked[i]);
+    assert_non_null(strstr(before[2], "--gpu-memory-utilization 0.87"));
+    const bool commas = set_commas();
+    for (size_t i = 0; i < ASKED; i++) {
+        char *after = ft_answer(ft, asked[i]), *took = strstr(after, "\"search_ms\""),
+             *then = strstr(before[i], "\"search_ms\"");
+        if (took && then) { /* the clock's */
+            assert_memory_equal(before[i], after, (size_t)(then - before[i]));
+            took = strchr(took, ',');
+            then = strchr(then, ',');
+        }
+        assert_string_equal(then ? then : before[i], took ? took : after);
+        free(after);
+        free(before[i]);
+    }
+    if (commas) assert_string_equal(localeconv()->decimal_point, ","); /* and it is the asker's again */
+    setlocale(LC_ALL, "C");
+}
+
 static char *copy_of(const char *text)
 {
     char *copy = malloc(strlen(text) + 1);
@@ -209,6 +265,7 @@ int main(void)
         cmocka_unit_test(a_request_ends_where_its_length_says),
         cmocka_unit_test(a_predictor_may_be_bytes),
         cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(decimal_commas_of_the_asker_change_no_answer),
         cmocka_unit_test(eight_threads_share_a_context),
         cmocka_unit_test(a_session_outlives_exhausted_memory),
     };

@@ -59,19 +59,7 @@ static void rename_graph(ft_graph *g)
 
 static void make_renamed(ft_maker *m)
 {
-    static void (*const builders[FT_DESIGN_COUNT])(ft_maker *) = {
-        [FT_DECODER_ONLY] = ft__make_transformer,
-        [FT_ENCODER_ONLY] = ft__make_encoder,
-        [FT_ENCODER_DECODER] = ft__make_encoder_decoder,
-        [FT_SPEECH] = ft__make_speech,
-        [FT_VIT] = ft__make_vit,
-        [FT_CLIP] = ft__make_clip,
-        [FT_RESNET] = ft__make_resnet,
-        [FT_CONVNEXT] = ft__make_convnext,
-        [FT_STATE_SPACE] = ft__make_state_space,
-        [FT_DIFFUSION] = ft__make_diffusion,
-    };
-    builders[m->arch->design](m);
+    ft__make_design(m);
     if (m->b.status == FT_OK) rename_graph(m->b.g);
 }
 
@@ -178,7 +166,8 @@ static void one_gpu(void **state)
     static const char *const models[] = {"llama-3.2-1b",  "gpt2",        "qwen3-30b-a3b", "deepseek-v2-lite",
                                          "gpt-oss-20b",   "bert-base",   "t5-small",      "switch-base-8",
                                          "whisper-base",  "vit-b-16",    "clip-vit-l-14", "resnet-50",
-                                         "convnext-tiny", "mamba2-130m", "dit-s-2"};
+                                         "convnext-tiny", "mamba2-130m", "dit-s-2",       "wav2vec2-base",
+                                         "sd3-medium",    "wan2.1-1.3b", "sd-1.5-unet",   "vae-sd"};
     const unsigned small = 1u << FT_MODULE_LAYERNORM | 1u << FT_MODULE_MOE_ACT | 1u << FT_MODULE_MLA_UP_PROJ;
     const unsigned large = 1u << FT_MODULE_MLP | 1u << FT_MODULE_MOE | 1u << FT_MODULE_SHARED_EXPERTS;
     const ft_parallel alone = layout_of(1, 1, 1, 1, 1);

@@ -169,6 +169,26 @@ static void taps_beside_the_picture_are_passed_over(void **state)
     assert_true(ft__depthwise(&device, &large).compute_ms > 7 * ft__depthwise(&device, &small).compute_ms);
 }
 
+/* What a multiply-add costs besides is arithmetic of places: half the fp32 lanes of an SM that issues as much beside
+ * them take as long, half of what it issues twice. */
+static void depthwise_filters_are_as_fast_as_their_sm_issues(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    ft_op op = conv(64, 96, 56, 96, 3);
+    op.u.conv.groups = 96;
+    for (int last = 0; last < 2; last++) {
+        op.u.conv.nhwc = last;
+        double ms = ft__depthwise(&device, &op).compute_ms;
+        device.lanes_per_sm /= 2;
+        assert_float_equal(ms, ft__depthwise(&device, &op).compute_ms, 1e-12);
+        device.lanes_per_sm *= 2;
+        device.issue_lanes_per_sm /= 2;
+        assert_float_equal(2 * ms, ft__depthwise(&device, &op).compute_ms, 1e-12);
+        device.issue_lanes_per_sm *= 2;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +198,7 @@ int main(void)
         cmocka_unit_test(other_dimensions_were_asked_too),
         cmocka_unit_test(products_are_asked_apart),
         cmocka_unit_test(nothing_is_known_of_others),
+        cmocka_unit_test(depthwise_filters_are_as_fast_as_their_sm_issues),
         cmocka_unit_test(formats_and_groups_are_known),
         cmocka_unit_test(taps_beside_the_picture_are_passed_over),
     };

@@ -159,7 +159,8 @@ static void who_computes(void **state)
 }
 
 /* Rows of data/measurements/h200/operators.jsonl: a thread of an NCHW interpolation goes through all channels, so that
- * small pictures of many take longest; going back, the more results share a pixel the longer each waits. */
+ * small pictures of many take longest; going back, the more results share a pixel the longer each waits. Then of
+ * pictures.jsonl: cubic ones channels last, of the size that it has, with antialias, from a single pixel. */
 static void measured_interpolations(void **state)
 {
     (void)state;
@@ -168,28 +169,58 @@ static void measured_interpolations(void **state)
         ft_resizing by;
         double pictures, from, to; /* sides */
         bool last;
-        double us, back_us;
+        double us, back_us, within;
+        bool smooth;
+        double channels, bytes;
     } rows[] = {
-        {FT_RESIZE_LINEAR, 64 * 256, 28, 56, false, 5970.4, 1284.9},
-        {FT_RESIZE_LINEAR, 64 * 64, 56, 112, false, 1582.9, 1140.9},
-        {FT_RESIZE_LINEAR, 8 * 21, 64, 512, false, 138.0, 7943.8},
-        {FT_RESIZE_LINEAR, 64 * 256, 28, 56, true, 476.3, 621.8},
-        {FT_RESIZE_NEAREST, 64 * 256, 28, 56, false, 138.2, 90.3},
-        {FT_RESIZE_NEAREST, 64 * 256, 28, 56, true, 324.3, 172.8},
-        {FT_RESIZE_AVERAGE, 64 * 256, 56, 28, false, 149.9, 917.2},
-        {FT_RESIZE_AVERAGE, 64 * 256, 56, 28, true, 304.0, 932.5},
+        {FT_RESIZE_LINEAR, 64 * 256, 28, 56, false, 5970.4, 1284.9, 0.2, false, 256, 2},
+        {FT_RESIZE_LINEAR, 64 * 64, 56, 112, false, 1582.9, 1140.9, 0.2, false, 64, 2},
+        {FT_RESIZE_LINEAR, 8 * 21, 64, 512, false, 138.0, 7943.8, 0.2, false, 21, 2},
+        {FT_RESIZE_LINEAR, 64 * 256, 28, 56, true, 476.3, 621.8, 0.2, false, 256, 2},
+        {FT_RESIZE_NEAREST, 64 * 256, 28, 56, false, 138.2, 90.3, 0.2, false, 256, 2},
+        {FT_RESIZE_NEAREST, 64 * 256, 28, 56, true, 324.3, 172.8, 0.2, false, 256, 2},
+        {FT_RESIZE_AVERAGE, 64 * 256, 56, 28, false, 149.9, 917.2, 0.2, false, 256, 2},
+        {FT_RESIZE_AVERAGE, 64 * 256, 56, 28, true, 304.0, 932.5, 0.2, false, 256, 2},
+        {FT_RESIZE_CUBIC, 8 * 256, 32, 64, true, 11033.2, 49839.8, 0.35, false, 256, 2},
+        {FT_RESIZE_CUBIC, 1152, 27, 32, true, 9498.1, 19281.8, 0.35, false, 1152, 2},
+        {FT_RESIZE_CUBIC, 8 * 64, 128, 64, true, 5037.4, 4436.2, 0.35, false, 64, 2},
+        {FT_RESIZE_CUBIC, 8 * 256, 32, 64, false, 1074.4, 4252.7, 0.35, false, 256, 4},
+        {FT_RESIZE_CUBIC, 1024, 37, 37, true, 1894.8, 182.6, 0.35, false, 1024, 2},
+        {FT_RESIZE_CUBIC, 768, 24, 24, false, 119.8, 120.3, 0.35, false, 768, 2},
+        {FT_RESIZE_CUBIC, 8 * 64, 128, 64, false, 125.0, 739.1, 0.35, true, 64, 2},
+        {FT_RESIZE_LINEAR, 4 * 150, 128, 512, false, 2601.0, 150462.1, 0.35, true, 150, 2},
+        {FT_RESIZE_LINEAR, 768, 37, 16, false, 17.1, 55.5, 0.35, true, 768, 2},
+        {FT_RESIZE_LINEAR, 8 * 256, 1, 65, false, 303.0, 37143.5, 0.4, false, 256, 2},
+        {FT_RESIZE_LINEAR, 8 * 512, 6, 60, false, 1123.4, 4496.9, 0.4, false, 512, 2},
+        {FT_RESIZE_LINEAR, 4 * 150, 128, 512, false, 582.1, 2227.8, 0.4, false, 150, 4},
+        {FT_RESIZE_ADAPTIVE, 64 * 512, 14, 7, false, 99.1, 111.1, 0.35, false, 512, 2},
+        {FT_RESIZE_ADAPTIVE, 8 * 2048, 60, 6, true, 643.5, 156.9, 0.35, false, 2048, 2},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         double in = rows[i].pictures * rows[i].from * rows[i].from, out = rows[i].pictures * rows[i].to * rows[i].to;
-        ft_resize how = {rows[i].by, 2, rows[i].pictures, rows[i].to * rows[i].to, 4, rows[i].last};
-        ft_walking w = ft__resize_walk(&how), back = ft__resize_gradient(w.walk, 4, in, out, false);
+        ft_resize how = {.by = rows[i].by,
+                         .axes = 2,
+                         .pictures = rows[i].pictures,
+                         .pixels = rows[i].to * rows[i].to,
+                         .window = 4,
+                         .last = rows[i].last,
+                         .from = rows[i].from * rows[i].from,
+                         .channels = rows[i].channels,
+                         .bytes = rows[i].bytes,
+                         .width = rows[i].to,
+                         .same = rows[i].from == rows[i].to,
+                         .smooth = rows[i].smooth};
+        ft_resized made = {ft__resize_walk(&how), ft__resize_window(&how), in, out, rows[i].bytes, false};
+        ft_walking w = made.forward, back = ft__resize_gradient(&made);
         double us = 1e3 * ft__walk_ms(&device, w.walk, w.trips, w.blocks),
                back_us = 1e3 * ft__walk_ms(&device, back.walk, back.trips, back.blocks);
-        if (!(us > 0.8 * rows[i].us && us < 1.2 * rows[i].us))
+        if (!(us > (1 - rows[i].within) * rows[i].us && us < (1 + rows[i].within) * rows[i].us))
             fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
-        if (!(back_us > 0.8 * rows[i].back_us && back_us < 1.2 * rows[i].back_us))
+        if (!(back_us > (1 - rows[i].within) * rows[i].back_us && back_us < (1 + rows[i].within) * rows[i].back_us))
             fail_msg("row %zu going back: %g us, measured %g", i, back_us, rows[i].back_us);
     }
+    ft_resize copied = {.by = FT_RESIZE_LINEAR, .axes = 2, .pictures = 64, .pixels = 64, .from = 64, .same = true};
+    assert_int_equal(FT_WALK_NONE, ft__resize_walk(&copied).walk);
     assert_int_equal(FT_RESIZE_CUBIC, ft__resizing_find("cubic"));
     assert_int_equal(-1, ft__resizing_find("lanczos"));
 }

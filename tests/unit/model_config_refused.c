@@ -288,6 +288,7 @@ static void a_model_is_a_name_a_file_or_a_folder(void **state)
             "\"llama-3.1\" may be any of llama-3.1-8b, llama-3.1-70b, llama-3.1-405b, llama-3.1-minitron-");
     opening("flux", FT_E_NAME, "\"flux\" may be any of flux.1-dev, ");
     opening("Qwen3", FT_E_NAME, "\"Qwen3\" may be any of qwen3-");
+    opening("yolo11", FT_E_NAME, "\"yolo11\" may be any of yolo11l, yolo11m, yolo11n, yolo11s, yolo11x: say which");
     opening("Qwen3", FT_E_NAME, "more: say which (`foretell models Qwen3` lists them)");
     opening("", FT_E_NAME, "empty");
     opening("zzzzzzzzzzzzzzzzzzzzzz", FT_E_NAME, "foretell models");

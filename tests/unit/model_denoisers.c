@@ -204,9 +204,47 @@ static void a_unet_scales_scores_in_the_product(void **state)
     ft__arena_free(arena);
 }
 
+/* kohya-ss's networks/lora.py puts adapters beside every linear layer of a U-Net's transformers: ten to a block,
+ * seventy blocks, and both ends of eleven transformers in Stable Diffusion XL. */
+static void adapters_of_a_unet_are_its_transformers(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_TRAIN, FT_SDPA);
+    work.lora_rank = 16;
+    (void)state;
+    const ft_graph *g = built(SDXL, &work, arena);
+    assert_int_equal(2 * (70 * 10 + 11 * 2), g->trained_tensors);
+    ft__arena_free(arena);
+}
+
+static int count_of(const ft_graph *g, ft_phase phase, ft_verb verb)
+{
+    int count = 0;
+    for (int32_t i = 0; i < g->node_count; i++) count += g->nodes[i].phase == phase && g->nodes[i].verb == verb;
+    return count;
+}
+
+/* Seventeen residual blocks: the first filter of each runs again, its last made nothing that a gradient reads. Of
+ * seventy transformer blocks (written eleven times) both attentions do; filters between blocks do not. */
+static void blocks_of_a_unet_run_again(void **state)
+{
+    ft_arena *arena = ft__arena_new(0);
+    ft_workload work = work_of(FT_TRAIN, FT_SDPA);
+    (void)state;
+    const ft_graph *g = built(SDXL, &work, arena);
+    assert_int_equal(0, count_of(g, FT_RECOMPUTE, FT_DO_CONV));
+    work.recompute = FT_RECOMPUTE_FULL;
+    g = built(SDXL, &work, arena);
+    assert_int_equal(17, count_of(g, FT_RECOMPUTE, FT_DO_CONV));
+    assert_int_equal(2 * 11, count_of(g, FT_RECOMPUTE, FT_DO_ATTENTION));
+    ft__arena_free(arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(adapters_of_a_unet_are_its_transformers),
+        cmocka_unit_test(blocks_of_a_unet_run_again),
         cmocka_unit_test(parameters_and_arithmetic_are_the_librarys),
         cmocka_unit_test(every_parameter_gets_a_gradient),
         cmocka_unit_test(shared_layers_are_counted_once),

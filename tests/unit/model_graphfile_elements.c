@@ -51,6 +51,11 @@ static void pictures_change_their_size(void **state)
     assert_int_equal(4 * 8 * 16 * 16, help_node(g, FT_FORWARD, "maxpool")->op.u.elementwise.numel);
     assert_int_equal(4 * 8 * 8 * 6, help_node(g, FT_FORWARD, "avgpool")->op.u.elementwise.numel);
     row_is(g, "adaptive_avgpool", "sum_rows", 32, 484);
+    /* EfficientNet's last pool has a window as wide as the model: no kernel reads beyond the picture. */
+    g = FORWARD("{'op':'avgpool','in':'picture','window':1280,'ceil':true,'out':'c'},"
+                "{'op':'reshape','in':'c','shape':['batch',8],'out':'y'}");
+    assert_int_equal(4 * 8, help_node(g, FT_FORWARD, "avgpool")->op.u.elementwise.numel);
+    assert_float_equal(32 * 32, help_node(g, FT_FORWARD, "avgpool")->op.u.elementwise.ops_per_element, 0);
     REFUSED("{'op':'upsample','in':'picture','shape':['batch',9,64,64],'out':'y'}", FT_E_RANGE,
             "block \"b\", node 1 (upsample): \"shape\" must have x's 4 axes, and its first two sizes");
     REFUSED("{'op':'upsample','in':'picture','shape':['batch',8,64,64],'mode':'lanczos','out':'y'}", FT_E_NAME,

@@ -93,7 +93,7 @@ static void other_sizes_cannot_be_had(void **state)
     assert_non_null(arena);
     assert_int_equal(ft__model_graph(&arch, &work, arena, &g, &err), FT_E_RANGE);
     ft__arena_free(arena);
-    assert_string_equal(err.message, "the file fixes its sizes: batch 9 and seq 128 cannot be had of it");
+    assert_string_equal(err.message, "the file fixes its sizes: batch 9 and seq 128 are not possible with it");
 }
 
 #define VIDEO(tokens) HEAD("'tokens':" tokens ",", "'x':{'shape':['batch','seq',64]}") RELU TAIL

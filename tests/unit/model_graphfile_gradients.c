@@ -202,6 +202,23 @@ static void pictures(void **state)
     assert_true(help_count(g, FT_BACKWARD, "fill") == 0 && help_count(g, FT_BACKWARD, "pool") == 1);
     g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,64,64],'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "upsample"));
+    /* Of the size that it has: a copy, which the cubic kernel makes itself. */
+    g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,32,32],'mode':'linear','out':'y'}");
+    assert_true(!walking(g, FT_FORWARD, FT_WALK_LINEAR) && !walking(g, FT_BACKWARD, FT_WALK_LINEAR_BACKWARD));
+    g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,32,32],'mode':'cubic','out':'y'}");
+    assert_true(walking(g, FT_FORWARD, FT_WALK_CUBIC_SAME) && walking(g, FT_BACKWARD, FT_WALK_CUBIC_SAME));
+    g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,16,16],'mode':'cubic','antialias':true,'out':'y'}");
+    assert_true(walking(g, FT_FORWARD, FT_WALK_SMOOTH) && walking(g, FT_BACKWARD, FT_WALK_SMOOTH_BACKWARD));
+    assert_true(walking(g, FT_FORWARD, FT_WALK_SMOOTH)->trips == 64); /* eight pixels an axis */
+    /* One pixel lies both ways: as the model's pictures do (tests/cli/catalogue_nets.case has the other). */
+    g = PICTURE("{'op':'mean','in':'t','axes':[2,3],'keepdim':true,'out':'p'},{'op':'relu','in':'p','out':'q'},"
+                "{'op':'upsample','in':'q','shape':['batch',8,9,9],'mode':'linear','out':'y'}");
+    assert_true(walking(g, FT_FORWARD, FT_WALK_LINEAR_LAST) && walking(g, FT_BACKWARD, FT_WALK_LINEAR_LAST_BACKWARD));
+    /* Channels of NCHW are joined in long runs, rows of few pixels or not. */
+    g = PICTURE("{'op':'cat','in':['t','t'],'shape':['batch',16,32,32],'out':'y'}");
+    assert_true(help_node(g, FT_FORWARD, "cat")->op.u.elementwise.pattern != FT_PATTERN_STRIDED);
+    g = PICTURE("{'op':'cat','in':['t','t'],'shape':['batch',8,32,64],'out':'y'}");
+    assert_int_equal(1, help_count(g, FT_FORWARD, "cat_halves"));
     g = PICTURE("{'op':'rand','shape':['batch',5,7,2],'out':'at'},{'op':'grid_sample','in':['t','at'],'out':'y'}");
     assert_true(help_count(g, FT_BACKWARD, "fill") == 1 && help_count(g, FT_BACKWARD, "grid_sample") == 1);
     g = PICTURE(

@@ -213,6 +213,29 @@ static void reductions_walk_as_memory_lies(void **state)
             "block \"b\", node 1 (softmax): \"axis\" must be axes of 3, from -3 to 2");
 }
 
+/* softmax(x, dtype=float32) of fp16 reads the low format and writes fp32 in one kernel, and autocast asks for just
+ * that; of bf16 it is raised by a kernel of its own, and so is a log_softmax's input. */
+static void autocast_raises_no_softmax_of_fp16(void **state)
+{
+    (void)state;
+    const char *const product = "{'op':'linear','in':'x','features':64,'out':'p'},{'op':'softmax','in':'p','out':'y'}";
+    char text[2048];
+    snprintf(text, sizeof text, HELP_FILE("", "%s"), product);
+    help_work.autocast = true;
+    help_work.dtype = FT_FP16;
+    ft_graph *half = help_good(text, FT_FORWARD_PASS);
+    int casts = help_count(half, FT_FORWARD, "cast_fp32");
+    const ft_node *softmax = help_node(half, FT_FORWARD, "softmax");
+    float traffic = softmax->traffic;
+    ft_dtype computes = softmax->op.dtype;
+    help_work.dtype = FT_BF16;
+    int raised = help_count(help_good(text, FT_FORWARD_PASS), FT_FORWARD, "cast_fp32");
+    help_work.autocast = false;
+    assert_int_equal(0, casts);
+    assert_int_equal(1, raised);
+    assert_true(computes == FT_FP32 && traffic < 1);
+}
+
 static void norms(void **state)
 {
     (void)state;
@@ -278,6 +301,7 @@ int main(void)
         cmocka_unit_test(sizes_are_formulas),
         cmocka_unit_test(attention_follows_the_request),
         cmocka_unit_test(reductions_walk_as_memory_lies),
+        cmocka_unit_test(autocast_raises_no_softmax_of_fp16),
         cmocka_unit_test(norms),
     };
     return cmocka_run_group_tests(tests, help_open, help_close);

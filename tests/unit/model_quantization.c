@@ -18,16 +18,16 @@ static ft_arch read_with(const char *q, ft_status expected, ft_error *err)
 }
 
 /* One letter per kind (attention, output, mlp, experts, shared, head): '-' as computed, '8' and '4' computed in as many
- * bits, 'b' fp8 in blocks, 'i' and 'n' and 'm' and 'v' int4, nf4, mxfp4 and nvfp4 widened, 'e' int8, 'f' fp8 widened.
- * */
+ * bits, 'b' fp8 in blocks, 'i' and 'n' and 'm' and 'v' int4, nf4, mxfp4 and nvfp4 widened, 'e' int8, 'f' fp8 widened,
+ * 'q' q5_k_m. */
 static const char *letters(const ft_arch *a)
 {
     static char text[FT_OF_OTHER + 1];
     for (int c = 0; c < FT_OF_OTHER; c++) {
         const ft_weight_format *f = &a->formats.of[c];
         static const char of[FT_STORAGE_COUNT] = {
-            [FT_STORED_FP8] = 'f', [FT_STORED_FP8_BLOCK] = 'b', [FT_STORED_INT8] = 'e', [FT_STORED_INT4] = 'i',
-            [FT_STORED_NF4] = 'n', [FT_STORED_MXFP4] = 'm',     [FT_STORED_NVFP4] = 'v'};
+            [FT_STORED_FP8] = 'f', [FT_STORED_FP8_BLOCK] = 'b', [FT_STORED_INT8] = 'e',  [FT_STORED_INT4] = 'i',
+            [FT_STORED_NF4] = 'n', [FT_STORED_MXFP4] = 'm',     [FT_STORED_NVFP4] = 'v', [FT_STORED_Q5_K_M] = 'q'};
         text[c] = (char)(!f->given ? '-' : f->stored ? of[f->stored] : f->math == FT_FP4 ? '4' : '8');
     }
     return text;
@@ -52,6 +52,8 @@ static void methods_decide_kinds(void **state)
         {"{\"quant_method\":\"intel/auto-round\",\"bits\":8}", "eeeee-", 8},
         {"{\"quant_method\":\"gguf\",\"bits\":4}", "iiiiii", 4},
         {"{\"quant_method\":\"gguf\",\"bits\":6}", "------", 0},
+        {"{\"quant_method\":\"gguf\",\"file\":\"q5_k_m\"}", "qqqqqq", 5},
+        {"{\"quant_method\":\"gguf\",\"file\":\"iq2_m\"}", "------", 0},
         {"{\"quant_method\":\"gguf\"}", "------", 0},
         {"{\"quant_method\":\"quark\",\"exclude\":[\"lm_head\"],\"global_quant_config\":{\"weight\":{\"dtype\":\"fp4\","
          "\"group_size\":32},\"input_tensors\":{\"dtype\":\"fp4\"}}}",

@@ -164,6 +164,16 @@ static void hostile_names_are_made_harmless(void **state)
     same(&out, "a?[31mb??c??d é");
 }
 
+static void values_are_quoted_where_they_must_be(void **state)
+{
+    (void)state;
+    ft_text out = {0};
+    ft__text_add_csv(&out, "last");
+    same(&out, "last");
+    ft__text_add_csv(&out, "x,\"y\"");
+    same(&out, "\"x,\"\"y\"\"\"");
+}
+
 static void columns_align(void **state)
 {
     (void)state;
@@ -174,8 +184,6 @@ static void columns_align(void **state)
     for (int i = 0; i < 9; i++) ft__cell_add(&c, cells[i]);
     assert_true(ft__columns_print(&c, &out, &ascii, 1, true));
     same(&out, " name      ms  \n é       1.25  last\n longer        x,\"y\"\n");
-    assert_true(ft__columns_csv(&c, &out));
-    same(&out, "name,ms,\né,1.25,last\nlonger,,\"x,\"\"y\"\"\"\n");
     /* On a narrow terminal the columns named go first, and no more of them than must. */
     static const ft_style narrow = {.width = 12, .terminal = true};
     c.drop = "cb";
@@ -192,7 +200,7 @@ static void a_staircase_looks_like_one(void **state)
     (void)state;
     const double x[] = {0, 1, 2, 3}, y[] = {1, 1, 3, 3};
     ft_text out = {0};
-    ft__plot(&out, &ascii, x, y, 4, 8, 4, "n", "ms");
+    ft__plot(&out, &ascii, &(ft_plot){x, y, 4, 8, 4, "n", "ms"});
     same(&out, "   3.00 ms +  ******\n"
                "      2.00 +  *\n"
                "           |***\n"
@@ -201,7 +209,7 @@ static void a_staircase_looks_like_one(void **state)
                "            0    n 3\n");
     /* One point and a flat line divide by nothing. */
     const double zero[] = {5}, flat[] = {0};
-    ft__plot(&out, &unicode, zero, flat, 1, 8, 4, "n", "ms");
+    ft__plot(&out, &unicode, &(ft_plot){zero, flat, 1, 8, 4, "n", "ms"});
     assert_false(out.failed);
     ft__text_free(&out);
 }
@@ -251,6 +259,7 @@ int main(void)
         cmocka_unit_test(bars_fill_in_eighths),
         cmocka_unit_test(ink_takes_no_room_and_can_be_off),
         cmocka_unit_test(hostile_names_are_made_harmless),
+        cmocka_unit_test(values_are_quoted_where_they_must_be),
         cmocka_unit_test(columns_align),
         cmocka_unit_test(a_staircase_looks_like_one),
         cmocka_unit_test(running_out_of_memory_is_noticed),

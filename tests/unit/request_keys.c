@@ -61,37 +61,6 @@ static void docs_name_every_word(void **state)
     }
 }
 
-static void what_is_read_is_written(void **state)
-{
-    (void)state;
-    static const struct {
-        ft_section section;
-        const char *text;
-    } cases[] = {
-        {FT_SECTION_PARALLEL, "{\"tp\":2,\"sp\":true,\"schedule\":\"gpipe\",\"overlap\":false,\"bucket_mib\":25.5}"},
-        {FT_SECTION_MODEL, "{\"batch\":3,\"dtype\":\"amp_fp16\",\"recompute_modules\":[\"layernorm\",\"mlp\"],"
-                           "\"read_as\":\"llama\",\"clip_grad\":true}"},
-        {FT_SECTION_LOADER, "{\"workers\":4,\"worker_ms\":2.5,\"pinned\":true}"},
-        {FT_SECTION_LORA, "{\"rank\":8,\"dtype\":\"autocast\",\"dropout\":0.5,\"dora\":true}"},
-        {FT_SECTION_COMMON, "{\"quantile\":0.8}"},
-        {FT_SECTION_PARALLEL, "{\"tp\":2,\"gpus\":\"all\"}"},
-        {FT_SECTION_INFER, "{\"batch\":[1,4],\"seq\":512,\"engine\":{\"base\":\"vllm\"},\"isl\":100}"},
-        {FT_SECTION_PLAN, "{\"gpus\":64,\"search\":{\"tp\":[4,8]},\"emit\":[\"megatron\"],\"objective\":\"memory\"}"},
-        {FT_SECTION_GPUS, "{\"name\":[\"h100_sxm\"],\"vendor\":\"amd\",\"dtype\":\"fp8\"}"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ft_said said;
-        ft_error err = {0};
-        json_t *in = json_loads(cases[i].text, 0, NULL);
-        ft__said_init(&said);
-        assert_int_equal(ft__said_read(in, cases[i].section, &said, &err), FT_OK);
-        json_t *out = ft__said_write(&said, cases[i].section);
-        assert_true(json_equal(in, out));
-        json_decref(out);
-        json_decref(in);
-    }
-}
-
 /* As on a command line, each in its place. */
 static void what_is_typed_stands_where_it_is_read(void **state)
 {
@@ -190,7 +159,6 @@ int main(void)
         cmocka_unit_test(every_row_makes_sense),
         cmocka_unit_test(the_cluster_has_the_same_keys),
         cmocka_unit_test(docs_name_every_word),
-        cmocka_unit_test(what_is_read_is_written),
         cmocka_unit_test(defaults_are_the_table_s),
         cmocka_unit_test(what_is_typed_stands_where_it_is_read),
         cmocka_unit_test(every_task_names_keys_that_it_has),

@@ -313,7 +313,7 @@ static void what_cannot_be_says_why(void **state)
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":7,\"framework\":\"fsdp\"",
          "global_batch", "a global batch of 8 would do, or 7 GPUs"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"offload\":[\"parameters\"]",
-         "offload", "Megatron-Core does not keep that on the host"},
+         "offload", "plans of Megatron-Core do not keep that on the host"},
         {"\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":8,\"global_batch\":8,\"offload\":[\"activations\"],"
          "\"search\":{\"pp\":2}",
          "search.pp", "1 would do"},

@@ -56,6 +56,7 @@ export interface Change {
     step_ms: number;
     memory_bytes: number;
     fits: boolean;
+    verdict?: string;
     exact: boolean;
     why: string;
     request: Request;

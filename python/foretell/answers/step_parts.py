@@ -90,6 +90,7 @@ class Advice(Part):
     why: str = ""
     request: Mapping[str, Any] = field(default_factory=dict)
     on_top: bool | None = None
+    verdict: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -81,20 +81,20 @@ def parser() -> argparse.ArgumentParser:
         "--calibration.",
     )
     p.add_argument("--minutes", type=_number(0.01, MOST_MINUTES, "time"), default=5.0, metavar="X",
-                   help="time to measure, earlier runs of --resume counted in [5]")  # fmt: skip
+                   help="time to measure, including the earlier runs of --resume [5]")  # fmt: skip
     p.add_argument("-o", "--output", type=Path, metavar="FILE",
                    help="where the measurements go [calibration-GPU.jsonl]; the calibration beside them")  # fmt: skip
     p.add_argument("--resume", type=Path, metavar="FILE", help="go on with these measurements")
     p.add_argument("--families", type=_names, default=(), metavar="LIST", help=f"of {','.join(FAMILIES)} [all]")
     p.add_argument("--dtypes", type=_names, default=(), metavar="LIST", help=f"of {','.join(DTYPES)} [all]")
     p.add_argument("--held-out", type=_number(0.0, 0.5, "share"), default=0.15, metavar="X",
-                   help="share of the points kept from the fit, for the errors before and after [0.15]")  # fmt: skip
+                   help="share of the points held out from the fit, for the errors before and after [0.15]")  # fmt: skip
     p.add_argument("--seed", type=int, default=0, metavar="N", help="another choice of shapes [0]")
     p.add_argument("-g", "--gpu", metavar="GPU", help="catalogue name or spec file [as the driver names it]")
     p.add_argument("-p", "--predictor", metavar="FILE", help="the predictor to adapt [the one built in]")
     p.add_argument("--calibration", type=Path, metavar="FILE", help="where the calibration goes [OUTPUT.ftcal]")
     p.add_argument("--no-fit", action="store_true", help="only measure")
-    p.add_argument("--allow-busy", action="store_true", help="measure although somebody else uses the GPU")
+    p.add_argument("--allow-busy", action="store_true", help="measure even if somebody else is using the GPU")
     p.add_argument("--simulate", metavar="GPU", help="a dry run without a GPU: times are forecasts with noise")
     return p
 

@@ -141,7 +141,7 @@ def _tells_more(before: Node, node: Node) -> bool:
     """Pictures as rows of tokens, ``x.flatten(2).transpose(1, 2)``: as one view the new order would be lost, and with it
     the copy that every norm makes of a stream that stays so. Tokens as pictures, ``x.transpose(1, 2).view(b, c, h, w)``:
     their channels lie last, which convolutions like; so do those of ``x.unflatten(1, (h, w)).permute(0, 3, 1, 2)``."""
-    if before.op == "transpose" and node.op == "view" and len(before.out.shape) == 3 and _channels_last(node.out):
+    if before.op == "transpose" and node.op == "view" and len(before.out.shape) in (3, 4) and _channels_last(node.out):
         node.keys.pop("strided", None)  # by x's strides: the reader has them
         return True
     plain = before.op == "view" and before.ins[0].contiguous and before.out.contiguous

@@ -317,7 +317,8 @@ def _upsample(low: Lowering, call: Call) -> None:
         _shuffled(low, call, x)
         return
     mode = next((m for m in ("nearest", "linear", "cubic") if m in call.op), None)
-    low.emit("upsample", [x], call.out, {"shape": list(call.out.shape), **({"mode": mode} if mode else {})})
+    smooth = {"antialias": True} if call.op.endswith("_aa") else {}
+    low.emit("upsample", [x], call.out, {"shape": list(call.out.shape), **({"mode": mode} if mode else {}), **smooth})
 
 
 @rule("im2col", "col2im")

@@ -127,17 +127,56 @@ static ft_status read_finish(ft_architecture *a, const json_t *finish, const cha
                        nearest ? nearest : "falcon");
 }
 
+/* What a file may say at its top, and what each must be. */
+static ft_status check_members(const json_t *document, const char *file, ft_error *err)
+{
+    static const struct {
+        const char *key;
+        json_type type;
+        const char *kind; /* NULL: its reader says */
+    } members[] = {
+        {"types", JSON_ARRAY, "a list"},    {"like", JSON_STRING, "a name"},
+        {"source", JSON_STRING, "a text"},  {"date", JSON_STRING, "a text"},
+        {"notes", JSON_STRING, "a text"},   {"traits", JSON_OBJECT, "an object"},
+        {"keys", JSON_OBJECT, "an object"}, {"wraps", JSON_STRING, "a name"},
+        {"text", JSON_STRING, "a name"},    {"text_traits", JSON_OBJECT, "an object"},
+        {"finish", JSON_NULL, NULL},        {"vision", JSON_NULL, NULL},
+        {"tied", JSON_NULL, NULL},          {"layers", JSON_NULL, NULL},
+        {"when", JSON_NULL, NULL},          {"words", JSON_NULL, NULL},
+        {"mtp", JSON_NULL, NULL},
+    };
+    enum { COUNT = sizeof members / sizeof *members };
+    const char *known[COUNT];
+    for (size_t i = 0; i < COUNT; i++) known[i] = members[i].key;
+    const char *key;
+    json_t *value;
+    json_object_foreach ((json_t *)(uintptr_t)document, key, value) { /* Jansson's iterators change nothing */
+        size_t at = 0;
+        while (at < COUNT && strcmp(key, members[at].key) != 0) at++;
+        if (at == COUNT) {
+            const char *nearest = ft__nearest(key, known, COUNT);
+            return ft__fail_at(err, FT_E_KEY, file, 0, 0, "unknown key \"%.*s\" of an architecture%s%s%s",
+                               (int)ft__utf8_cut(key, 60), key, nearest ? "; did you mean \"" : "",
+                               nearest ? nearest : "", nearest ? "\"?" : "");
+        }
+        if (members[at].kind && json_typeof(value) != members[at].type)
+            return ft__fail_at(err, FT_E_TYPE, file, 0, 0, "\"%s\" must be %s", key, members[at].kind);
+    }
+    return FT_OK;
+}
+
 static ft_status open_one(ft_architecture *a, const char *what, const char *where, ft_error *err)
 {
     json_t *document;
     const char *name;
     json_t *value;
     if (a->count == FT_MOST_LIKE)
-        return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "architectures are like each other more than %d deep",
-                           FT_MOST_LIKE);
+        return ft__fail_at(err, FT_E_RANGE, where, 0, 0,
+                           "architectures are \"like\" each other more than %d levels deep", FT_MOST_LIKE);
     FT_TRY(parse(what, where, &document, err));
     a->document[a->count++] = document;
     if (!json_is_object(document)) return ft__fail_at(err, FT_E_TYPE, what, 0, 0, "an architecture is an object");
+    FT_TRY(check_members(document, what, err));
     const char *like = json_string_value(json_object_get(document, "like"));
     if (like) FT_TRY(open_one(a, like, what, err));
     json_object_foreach (json_object_get(document, "traits"), name, value) {

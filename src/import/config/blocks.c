@@ -1,7 +1,6 @@
 /* blocks.c: a searched architecture's list of blocks (DeciLM's block_configs): how many heads share a key in each, how
  * wide its network is, and which halves are left out. */
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/json.h"
 #include "import/config/architecture.h"

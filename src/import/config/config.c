@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "import/config/architecture.h"
 #include "import/graphfile/graphfile.h"
 
@@ -218,6 +217,8 @@ static ft_status settle_rotary(const ft_reading *r, ft_arch *a)
 static ft_status settle_heads(const ft_reading *r, ft_arch *a)
 {
     if (!a->heads) return FT_OK; /* convolutions */
+    if (!a->head_dim && a->hidden < 1)
+        return ft__config_fail(r, FT_E_MISSING, WORD(hidden), "\"%s\" is missing: how wide layers are", WORD(hidden));
     if (!a->head_dim) {
         if (a->hidden % a->heads)
             return ft__config_fail(r, FT_E_RANGE, WORD(heads),
@@ -268,6 +269,9 @@ static ft_status check_total(const ft_reading *r, const ft_arch *a)
 static ft_status settle(const ft_reading *r, ft_arch *a)
 {
     FT_TRY(settle_heads(r, a));
+    if (!a->activation && (a->design == FT_DECODER_ONLY || a->design == FT_ENCODER_ONLY))
+        return ft__config_fail(r, FT_E_MISSING, WORD(activation),
+                               "no key and no trait says which activation layers have");
     if (!a->ffn && a->hidden) {
         if (a->hidden > most_wide / 4)
             return ft__config_fail(r, FT_E_RANGE, WORD(hidden), "four times %" PRId64 " is wider than 2^31", a->hidden);

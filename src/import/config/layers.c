@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "import/config/architecture.h"
 #include "model/plan.h"
 

@@ -1,7 +1,6 @@
 /* open.c: which files of data/architectures a config is read by: that of its type and, where the type wraps another
  * model, that one's too. */
 #include "base/json.h"
-#include "base/text.h"
 #include "import/config/architecture.h"
 
 /* Opens the type that a config is or, where it is one around another, that other one inside. */

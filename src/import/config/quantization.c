@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "graph/operator.h"
 
 typedef struct reading {
@@ -255,9 +254,16 @@ static ft_status eight_bit_ints(reading *r)
     return FT_OK;
 }
 
-/* Files of many formats lie in a repository of GGUF: its name or tag says which, as `bits` here (data/suffixes.json).
- * Of widths without a format (Q5, Q6) none is taken. */
-static ft_status gguf(reading *r) { return whole_bits(r, json_integer_value(json_object_get(r->q, "bits"))); }
+/* Files of many formats lie in a repository of GGUF: its name or tag says which, as `file` here (data/suffixes.json),
+ * or as `bits` where it is one of the two usual ones. Of a file without a format none is taken. */
+static ft_status gguf(reading *r)
+{
+    const char *file = json_string_value(json_object_get(r->q, "file"));
+    if (!file) return whole_bits(r, json_integer_value(json_object_get(r->q, "bits")));
+    ft_storage stored = ft__gguf_named(file);
+    if (stored != FT_STORED_AS_COMPUTED) r->format = format(stored, FT_BF16);
+    return FT_OK;
+}
 
 /* AMD's: formats of weights and of what they are multiplied by under one roof, by Quark's own words for them. */
 static ft_status quark(reading *r)
@@ -313,7 +319,8 @@ double ft__quantization_bits(const ft_formats *formats)
     double bits = 0;
     for (int c = 0; c < FT_OF_OTHER; c++)
         if (formats->of[c].given) {
-            double its = ft__format_bytes(&formats->of[c]) < 1 ? 4 : 8;
+            const ft_weight_format *f = &formats->of[c];
+            double its = ft__gguf_stores(f->stored) ? ft__gguf_bits(f->stored) : ft__format_bytes(f) < 1 ? 4 : 8;
             bits = bits > 0 && bits < its ? bits : its;
         }
     return bits;

@@ -1,11 +1,8 @@
 /* rules.c: what an architecture's file says beyond defaults and keys: "when" a key has a value, traits change. What
  * sees is read by vision.c, what each layer is by layers.c. */
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "base/text.h"
 #include "import/config/architecture.h"
 
 /* -- values --------------------------------------------------------------------------------------- */

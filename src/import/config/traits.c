@@ -53,8 +53,8 @@ static ft_status set_word(const ft_model_trait *trait, const json_t *value, void
         return FT_OK;
     }
     const char *nearest = ft__nearest(word, trait->words, count);
-    return ft__fail_at(err, FT_E_NAME, file, 0, 0, "trait \"%s\" knows no \"%.*s\"; did you mean \"%s\"?", trait->name,
-                       (int)ft__utf8_cut(word, 40), word, nearest ? nearest : trait->words[0]);
+    return ft__fail_at(err, FT_E_NAME, file, 0, 0, "trait \"%s\" has no value \"%.*s\"; did you mean \"%s\"?",
+                       trait->name, (int)ft__utf8_cut(word, 40), word, nearest ? nearest : trait->words[0]);
 }
 
 static ft_status set_sizes(const ft_model_trait *trait, const json_t *value, int64_t *field, const char *file,

@@ -98,69 +98,85 @@ static void give_heads(ft_graph_reader *r, ft_ref y, const ft_named *q, int64_t 
     ft__graphfile_give(r, 0, &out);
 }
 
-void ft__read_attention(ft_graph_reader *r, ft_at at)
+/* What the node says of its attention. False after an error. */
+static bool read_scores(ft_graph_reader *r, const ft_named *q, const ft_named *k, const ft_named *v, ft_workload *work,
+                        ft_scores *s)
 {
-    ft_build *b = ft__graphfile_build(r);
-    ft_maker *m = r->m;
-    ft_named q, k, v;
-    if (!ft__graphfile_operand(r, 0, &q) || !ft__graphfile_operand(r, 1, &k) || !ft__graphfile_operand(r, 2, &v))
-        return;
     int64_t window = ft__graphfile_whole(r, "window", 0, 0, (int64_t)1 << 40);
-    bool causal = ft__graphfile_truth(r, "causal", false), heads_out = ft__graphfile_truth(r, "heads_out", false);
+    bool causal = ft__graphfile_truth(r, "causal", false), plain;
     bool masked = ft__graphfile_truth(r, "masked", ft__graphfile_operands(r) > 3);
-    bool softmax_fp32 = ft__graphfile_truth(r, "softmax_fp32", true), plain;
+    bool softmax_fp32 = ft__graphfile_truth(r, "softmax_fp32", true);
     double dropout = ft__graphfile_number(r, "dropout", 0, 0, 1),
            softcap = ft__graphfile_number(r, "softcap", 0, 0, 1e9);
-    ft_workload work = *m->work;
-    if (ft__graphfile_failed(r) || !scale_is_fine(r) || !backend(r, &work, &plain)) return;
-    if (!fits(&q, &k, &v)) {
+    if (ft__graphfile_failed(r) || !scale_is_fine(r) || !backend(r, work, &plain)) return false;
+    if (!fits(q, k, v)) {
         ft__graphfile_fail(
             r, FT_E_RANGE,
             "attention takes q, k, v as [batch, heads, length, dim]: one batch, k and v of equal heads and "
             "lengths, q and k of equal dim, heads of q a multiple of k's");
-        return;
+        return false;
     }
-    int64_t most[4] = {q.dim[0], q.dim[1], q.dim[2] > k.dim[2] ? q.dim[2] : k.dim[2],
-                       q.dim[3] > v.dim[3] ? q.dim[3] : v.dim[3]};
-    if (!ft__graphfile_possible(r, 4, most)) return;
-    ft_scores s = {.shape = {.batch = q.dim[0],
-                             .heads = q.dim[1],
-                             .kv_heads = k.dim[1],
-                             .q_len = q.dim[2],
-                             .kv_len = k.dim[2],
-                             .head_dim = q.dim[3],
-                             .v_dim = v.dim[3],
-                             .window = window,
-                             .causal = causal && q.dim[2] > 1,
-                             .masked = masked},
-                   .dropout = dropout,
-                   .softcap = softcap,
-                   .scale = true,
-                   .mask = causal || masked,
-                   .softmax_fp32 = softmax_fp32,
-                   .broadcast = plain && v.dim[3] == q.dim[3],
-                   .q_dense = !ft__tensor_of(b, q.ref)->strided,
-                   .k_dense = !ft__tensor_of(b, k.ref)->strided,
-                   .v_dense = !ft__tensor_of(b, v.ref)->strided};
-    s.merge = s.q_dense;
-    const ft_workload *asked = m->work;
-    ft_ref mask = m->mask;
-    ft_named given;
-    bool has_mask = ft__graphfile_operands(r) > 3;
-    if (has_mask && !ft__graphfile_operand(r, 3, &given)) return;
-    s.float_mask = has_mask && given.values == FT_FLOATS;
-    s.mask_of_keys = has_mask && q.dim[2] > 1 && (given.dims < 2 || given.dim[given.dims - 2] == 1);
+    const ft_build *b = ft__graphfile_build(r);
+    *s = (ft_scores){.shape = {.batch = q->dim[0],
+                               .heads = q->dim[1],
+                               .kv_heads = k->dim[1],
+                               .q_len = q->dim[2],
+                               .kv_len = k->dim[2],
+                               .head_dim = q->dim[3],
+                               .v_dim = v->dim[3],
+                               .window = window,
+                               .causal = causal && q->dim[2] > 1,
+                               .masked = masked},
+                     .dropout = dropout,
+                     .softcap = softcap,
+                     .scale = true,
+                     .mask = causal || masked,
+                     .softmax_fp32 = softmax_fp32,
+                     .broadcast = plain && v->dim[3] == q->dim[3],
+                     .q_dense = !ft__tensor_of(b, q->ref)->strided,
+                     .k_dense = !ft__tensor_of(b, k->ref)->strided,
+                     .v_dense = !ft__tensor_of(b, v->ref)->strided};
+    s->merge = s->q_dense;
+    int64_t most[4] = {q->dim[0], q->dim[1], q->dim[2] > k->dim[2] ? q->dim[2] : k->dim[2],
+                       q->dim[3] > v->dim[3] ? q->dim[3] : v->dim[3]};
+    return ft__graphfile_possible(r, 4, most);
+}
+
+/* A mask that the file has as a tensor. */
+static void read_mask(ft_graph_reader *r, const ft_named *mask, ft_attention_kind attention, ft_scores *s)
+{
+    const ft_attention_shape *a = &s->shape;
+    s->float_mask = mask->values == FT_FLOATS;
+    s->mask_of_keys = a->q_len > 1 && (mask->dims < 2 || mask->dim[mask->dims - 2] == 1);
     /* Fused kernels read a mask of numbers only with its last axis innermost (t5's biases are not). A file that knows
      * strides which the reader cannot follow says so. */
-    if (s.float_mask && !ft__graphfile_truth(r, "mask_in_order", false) && work.attention == FT_SDPA &&
-        given.dim[given.dims - 1] > 1 && v.dim[3] == q.dim[3])
-        s.broadcast |= given.unordered || given.stride[given.dims - 1] != 1;
+    if (s->float_mask && !ft__graphfile_truth(r, "mask_in_order", false) && attention == FT_SDPA &&
+        mask->dim[mask->dims - 1] > 1 && a->v_dim == a->head_dim)
+        s->broadcast |= mask->unordered || mask->stride[mask->dims - 1] != 1;
+}
+
+void ft__read_attention(ft_graph_reader *r, ft_at at)
+{
+    ft_maker *m = r->m;
+    ft_workload work = *m->work;
+    const ft_workload *const asked = m->work;
+    const ft_ref mask_before = m->mask;
+    ft_named q, k, v, mask;
+    ft_scores s;
+    if (!ft__graphfile_operand(r, 0, &q) || !ft__graphfile_operand(r, 1, &k) || !ft__graphfile_operand(r, 2, &v))
+        return;
+    bool heads_out = ft__graphfile_truth(r, "heads_out", false);
+    if (!read_scores(r, &q, &k, &v, &work, &s)) return;
+    if (ft__graphfile_operands(r) > 3) {
+        if (!ft__graphfile_operand(r, 3, &mask)) return;
+        read_mask(r, &mask, work.attention, &s);
+    }
     m->work = &work;
     m->mask = work.attention == FT_EAGER ? added(r, &s) : FT_NONE;
     bool beside = s.float_mask && s.broadcast && s.shape.kv_heads == s.shape.heads && !m->stack->fused_softmax;
-    ft_ref y = beside ? written_out(r, &q, &k, &v, &given, &s) : ft__part_attend(m, at, q.ref, k.ref, v.ref, &s);
-    if (s.float_mask && !ft__graphfile_failed(r)) let_mask_learn(b, &given);
-    m->mask = mask;
+    ft_ref y = beside ? written_out(r, &q, &k, &v, &mask, &s) : ft__part_attend(m, at, q.ref, k.ref, v.ref, &s);
+    if (s.float_mask && !ft__graphfile_failed(r)) let_mask_learn(&m->b, &mask);
+    m->mask = mask_before;
     m->work = asked;
     give_heads(r, y, &q, v.dim[3], heads_out);
 }

@@ -1,5 +1,4 @@
 /* expert.c: mixtures of experts of a graph file: the whole of it after the router, or one grouped product. */
-#include <string.h>
 
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"

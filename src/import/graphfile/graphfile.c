@@ -35,11 +35,6 @@ void ft__graphfile_fail(ft_graph_reader *r, ft_status code, const char *format, 
                    message);
 }
 
-ft_graph_reader ft__graphfile_begin(ft_maker *m)
-{
-    return (ft_graph_reader){.m = m, .at = m->arch->file, .block = "", .mask = FT_NONE};
-}
-
 /* -- the whole --------------------------------------------------------------------------------- */
 
 /* False after an error: a key that nobody knows. `what` it is a key of. */
@@ -219,6 +214,13 @@ static const ft_named *made_by(ft_graph_reader *r, const block_said *s, const ft
     return made;
 }
 
+/* One of several that are written out one after the other. */
+static bool in_a_row(const ft_graph *g, const json_t *block)
+{
+    const int32_t here = g->block_count - 1;
+    return json_object_get(block, "times") || (here > 0 && !strcmp(g->blocks[here - 1].name, g->blocks[here].name));
+}
+
 static void read_block(ft_graph_reader *r, const json_t *block)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -233,8 +235,12 @@ static void read_block(ft_graph_reader *r, const json_t *block)
     ft_block_info info = ft__import_block(b->g, r->block);
     ft_ref x = ft__block_open(b, &info, s.repeat, carried || s.repeat > 1 ? from.ref : FT_NONE);
     keep_carry(r, x, &from);
+    if (ft__graphfile_failed(r)) return;
+    /* While it is read it is a layer to adapters, as one that repeats would be. */
+    if (x != FT_NONE && in_a_row(b->g, block)) b->g->blocks[b->block].kind = FT_BLOCK_LAYERS;
     read_nodes(r, s.cut);
     if (ft__graphfile_failed(r)) return;
+    b->g->blocks[b->block].kind = info.kind;
     const ft_named *made = made_by(r, &s, &from);
     if (!made) return;
     read_modules(r, block);
@@ -272,7 +278,7 @@ static int64_t times_of(ft_graph_reader *r, const json_t *block)
 static void make_graph(ft_maker *m)
 {
     const json_t *file = m->arch->file, *blocks = json_object_get(file, "blocks");
-    ft_graph_reader r = ft__graphfile_begin(m);
+    ft_graph_reader r = {.m = m, .at = m->arch->file, .block = "", .mask = FT_NONE};
     if (m->work->task == FT_DECODE || m->work->task == FT_PREFILL) {
         ft__build_fail(&m->b, FT_E_UNSUPPORTED, "a graph file has no cache: it takes the tasks train and forward");
         return;

@@ -204,16 +204,23 @@ static int64_t kept_rows(const ft_named *n, bool last)
 }
 static int64_t kept_cols(const ft_named *n, bool last) { return last ? n->dim[1] : ft__graphfile_span(n, 2, n->dims); }
 
+static double pixels_of(const ft_named *n) { return n->dims > 2 ? (double)ft__graphfile_span(n, 2, n->dims) : 1; }
+
 /* What is known of how its kernel walks. */
-static ft_resize resizing(const ft_named *out, ft_resizing by, double window, bool last)
+static ft_resize resizing(const ft_named *x, const ft_named *out, ft_resizing by, double window, bool last)
 {
-    double pixels = out->dims > 2 ? (double)ft__graphfile_span(out, 2, out->dims) : 1;
+    bool same = true;
+    for (int i = 2; i < x->dims; i++) same = same && x->dim[i] == out->dim[i];
     return (ft_resize){.by = by,
                        .axes = out->dims - 2,
                        .pictures = (double)out->dim[0] * (double)out->dim[1],
-                       .pixels = pixels,
+                       .pixels = pixels_of(out),
                        .window = window,
-                       .last = last};
+                       .last = last,
+                       .from = pixels_of(x),
+                       .channels = (double)out->dim[1],
+                       .width = (double)out->dim[out->dims - 1],
+                       .same = same};
 }
 
 /* How new pixels come from old ones; false after an error. */
@@ -260,14 +267,14 @@ void ft__read_pool(ft_graph_reader *r, ft_at at)
             return;
         }
         dim[2 + i] = (int64_t)out;
-        taps *= (double)window[i];
+        taps *= fmin((double)window[i], ceil(in / (double)dilation[i])); /* kernels clip windows to the picture */
     }
     if (!ft__graphfile_possible(r, x.dims, dim)) return;
     bool last = ft__graphfile_channels_last(&x);
     ft_named out = like_picture(&x, dim);
     ft_ref in = picture(r, at, &x, last);
     int64_t rows = kept_rows(&out, last), cols = kept_cols(&out, last);
-    ft_resize mean = resizing(&out, FT_RESIZE_AVERAGE, taps, last);
+    ft_resize mean = resizing(&x, &out, FT_RESIZE_AVERAGE, taps, last);
     bool before = b->channels_last;
     b->channels_last = last;
     out.ref = maximum ? ft__pool(b, at, in, rows, cols, fmin(taps, 1e6))
@@ -294,10 +301,12 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
                            border ? ", none of them smaller" : ", and its first two sizes");
         return;
     }
-    bool last = ft__graphfile_channels_last(&x);
-    ft_named out = like_picture(&x, dim);
-    double pixels = x.dims > 2 ? (double)ft__graphfile_span(&x, 2, x.dims) : 1;
-    double made = x.dims > 2 ? (double)ft__graphfile_span(&out, 2, out.dims) : 1;
+    double pixels = pixels_of(&x);
+    /* A picture of one pixel lies both ways: as the model's do. Tokens behind a class token leave gaps. */
+    bool last = ft__graphfile_cut_channels(&x) || (ft__graphfile_channels_last(&x) && (pixels > 1 || r->nhwc));
+    ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
+    if (last) ft__graphfile_set_channels_last(&out);
+    double made = pixels_of(&out);
     if (average && made == 1) {
         ft_reduction mean = {.what = "mean", .kernel = "sum_rows", .rows = x.dim[0] * x.dim[1], .cols = 1};
         mean.kernel_rows = mean.rows;
@@ -311,10 +320,11 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
                                dim[dims - 1], 1);
         ft__graphfile_contiguous(&out);
     } else {
-        int by = average ? (int)FT_RESIZE_AVERAGE : (int)FT_RESIZE_OTHER;
+        int by = average ? (int)FT_RESIZE_ADAPTIVE : (int)FT_RESIZE_OTHER;
         if (!border && !average && !read_mode(r, &by)) return;
         ft_ref in = picture(r, at, &x, last);
-        ft_resize how = resizing(&out, (ft_resizing)by, average ? fmax(1, pixels / made) : 4, last);
+        ft_resize how = resizing(&x, &out, (ft_resizing)by, 4, last);
+        how.smooth = !border && !average && ft__graphfile_truth(r, "antialias", false);
         out.ref = ft__resize(b, at,
                              border    ? "pad"
                              : average ? "pool"

@@ -30,13 +30,25 @@ static bool side_by_side(ft_graph_reader *r, size_t count, int *dims, int64_t *d
     return ft__graphfile_possible(r, *dims, dim);
 }
 
+/* Elements that follow each other in the result before its parts begin again: from the axis along which they are
+ * joined. */
+static double run_of(const ft_named *part, int dims, const int64_t *dim)
+{
+    int axis = 0;
+    while (part->dims == dims && axis < dims - 1 && part->dim[axis] == dim[axis]) axis++;
+    if (part->dims != dims) axis = dims - 1;
+    double run = 1;
+    for (int i = axis; i < dims; i++) run *= (double)dim[i];
+    return run;
+}
+
 void ft__read_cat(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
     size_t count = ft__graphfile_operands(r);
     int dims;
     int64_t dim[FT_GRAPHFILE_DIMS];
-    double sum = 0;
+    double sum = 0, run = 1;
     bool last = true; /* pictures that all lie channels last are joined so */
     ft_values values = FT_FLOATS;
     if (json_object_get(r->at, "axis") ? !side_by_side(r, count, &dims, dim)
@@ -54,6 +66,7 @@ void ft__read_cat(ft_graph_reader *r, ft_at at)
         sum += ft__graphfile_elements(&x);
         if (i == 0) values = x.values;
         last = last && x.dims == dims && (ft__graphfile_channels_last(&x) || ft__graphfile_cut_channels(&x));
+        if (i == 0) run = run_of(&x, dims, dim);
     }
     int64_t rows = ft__graphfile_rows(dims, dim);
     if (sum != (double)rows * (double)dim[dims - 1]) {
@@ -62,7 +75,8 @@ void ft__read_cat(ft_graph_reader *r, ft_at at)
         return;
     }
     int64_t wide = last ? dim[1] : dim[dims - 1], high = last ? rows / dim[1] * dim[dims - 1] : rows;
-    ft_ref all = count > 1 ? ft__cat(b, at, (int)count, in, high, wide) : ft__copy(b, at, in[0], high, wide);
+    ft_ref all = count > 1 ? ft__cat_runs(b, at, (int)count, in, high, wide, last ? (double)wide : run)
+                           : ft__copy(b, at, in[0], high, wide);
     if (ft__graphfile_failed(r)) return;
     /* Joined with nothing it is copied all the same, by the kernel that joins. */
     if (count == 1) b->g->nodes[b->g->node_count - 1].op.name = "append";

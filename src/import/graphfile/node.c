@@ -75,7 +75,7 @@ static const kind kinds[] = {
     {"maxpool", 1, 1, ft__read_pool, {"window", "stride", "pad", "dilation", "ceil"}},
     {"avgpool", 1, 1, ft__read_pool, {"window", "stride", "pad", "ceil"}},
     {"adaptive_avgpool", 1, 1, ft__read_resized, {"shape"}},
-    {"upsample", 1, 1, ft__read_resized, {"shape", "mode"}},
+    {"upsample", 1, 1, ft__read_resized, {"shape", "mode", "antialias"}},
     {"pad", 1, 1, ft__read_resized, {"shape"}},
     {"grid_sample", 2, 2, ft__read_sampled, {"mode", "border"}},
     {"unfold", 1, 1, ft__read_windows, {"window", "stride", "shape"}},
@@ -118,7 +118,7 @@ static bool find_kind(ft_graph_reader *r, const char *op, kind *out)
 {
     static const kind other = {"", 0, FT_NODE_INPUTS, ft__read_other, {"bytes", "flops", "shape"}};
     for (size_t i = 0; i < KINDS; i++)
-        if (!strcmp(kinds[i].op, op)) {
+        if (*kinds[i].op == *op && !strcmp(kinds[i].op, op)) {
             *out = kinds[i];
             return true;
         }

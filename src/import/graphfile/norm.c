@@ -80,6 +80,32 @@ static statistics statistics_of(ft_graph_reader *r)
     return BY_TASK;
 }
 
+/* A sequence that lies turned is normed as it lies, and so does its result (ATen/native/cuda/Normalization.cu). */
+static bool lies_turned(const ft_named *x)
+{
+    const int64_t channels = x->dim[1], pixels = ft__graphfile_span(x, 2, x->dims);
+    return x->dims == 3 && !x->unordered && channels > 1 && pixels > 1 && x->stride[1] == 1 &&
+           x->stride[2] == channels && (x->dim[0] == 1 || x->stride[0] == channels * pixels);
+}
+
+/* The rows that the kernel reads; `last`: channels lie last, and so will the result. */
+static ft_ref rows_to_norm(ft_graph_reader *r, ft_at at, const ft_named *x, bool batch, bool *last)
+{
+    ft_build *b = ft__graphfile_build(r);
+    const int64_t channels = x->dim[1], pixels = ft__graphfile_span(x, 2, x->dims);
+    const ft_tensor *t = ft__tensor_of(b, x->ref);
+    *last = ft__graphfile_channels_last(x);
+    if (batch && lies_turned(x)) return ft__view_as(b, x->ref, x->dim[0] * pixels, channels, FT_IN_ORDER);
+    if (*last && !batch) { /* PyTorch's group norm wants channels first, and leaves its result so */
+        *last = false;
+        return ft__turned(b, at, x->ref, x->dim[0] * channels, pixels);
+    }
+    if (!*last && x->dims > 2) return ft__graphfile_matrix(r, at, x, x->dim[0] * channels, pixels);
+    if (!*last) return ft__graphfile_by_rows(r, at, x);
+    if (!t->strided && t->cols == channels) return x->ref;
+    return ft__view_as(b, x->ref, x->dim[0] * pixels, channels, FT_IN_ORDER);
+}
+
 /* batchnorm, groupnorm of [n, c, ...]. */
 void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
 {
@@ -101,25 +127,9 @@ void ft__read_picture_norm(ft_graph_reader *r, ft_at at)
                         : ft__graphfile_weight(r, "weight", true, batch ? "bn.weight" : "gn.weight", 1, channels);
     ft_ref bias = ft__graphfile_weight(r, "bias", true, batch ? "bn.bias" : "gn.bias", 1, channels);
     if (ft__graphfile_failed(r)) return;
-    bool last = ft__graphfile_channels_last(&x);
-    int64_t pixels = ft__graphfile_span(&x, 2, x.dims);
-    const ft_tensor *t = ft__tensor_of(b, x.ref);
-    /* A sequence that lies turned is normed as it lies, and so does its result (ATen/native/cuda/Normalization.cu). */
-    bool turned = batch && x.dims == 3 && !x.unordered && channels > 1 && pixels > 1 && x.stride[1] == 1 &&
-                  x.stride[2] == channels && (x.dim[0] == 1 || x.stride[0] == channels * pixels);
-    ft_ref in;
-    if (turned)
-        in = ft__view_as(b, x.ref, x.dim[0] * pixels, channels, FT_IN_ORDER);
-    else if (last && !batch) { /* PyTorch's group norm wants channels first, and leaves its result so */
-        in = ft__turned(b, at, x.ref, x.dim[0] * channels, pixels);
-        last = false;
-    } else if (!last)
-        in = x.dims > 2 ? ft__graphfile_matrix(r, at, &x, x.dim[0] * channels, pixels)
-                        : ft__graphfile_by_rows(r, at, &x);
-    else if (!t->strided && t->cols == channels)
-        in = x.ref;
-    else
-        in = ft__view_as(b, x.ref, x.dim[0] * pixels, channels, FT_IN_ORDER);
+    const bool turned = batch && lies_turned(&x);
+    bool last;
+    ft_ref in = rows_to_norm(r, at, &x, batch, &last);
     out = ft__graphfile_fresh(FT_NONE, x.dims, x.dim);
     if (last) ft__graphfile_set_channels_last(&out);
     if (turned)

@@ -1,7 +1,6 @@
 /* pointwise.c: operators element by element, casts, dropout. */
 #include <string.h>
 
-#include "base/text.h"
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
 
@@ -44,7 +43,7 @@ enum { POINTS = sizeof points / sizeof *points };
 static int find(const char *op)
 {
     for (int i = 0; i < POINTS; i++)
-        if (!strcmp(points[i].op, op)) return i;
+        if (*points[i].op == *op && !strcmp(points[i].op, op)) return i;
     return -1;
 }
 

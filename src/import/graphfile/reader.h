@@ -50,9 +50,6 @@ typedef struct ft_graph_reader {
     int64_t mask_rows, mask_cols;
 } ft_graph_reader;
 
-/* Begins a reader over a maker: every field that is not zero. */
-ft_graph_reader ft__graphfile_begin(ft_maker *m);
-
 /* Fails, naming block and node. */
 void ft__graphfile_fail(ft_graph_reader *r, ft_status code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

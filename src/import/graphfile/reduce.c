@@ -122,7 +122,10 @@ void ft__read_row(ft_graph_reader *r, ft_at at)
     const char *op = rows[0];
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(ft__graphfile_op(r), rows[i])) op = rows[i];
-    ft_ref y = ft__row(b, at, op, ft__graphfile_by_rows(r, at, &x));
+    ft_ref in = ft__graphfile_by_rows(r, at, &x);
+    /* Autocast asks a softmax for fp32 and does not raise what it reads: of fp16 that is one kernel. */
+    bool whole = op == rows[0] && axis == x.dims - 1;
+    ft_ref y = whole ? ft__softmax(b, at, in, false) : ft__row(b, at, op, in);
     if (!ft__graphfile_failed(r) && axis != x.dims - 1) {
         ft_op *row = &b->g->nodes[b->g->node_count - 1].op;
         row->u.row.cols = x.dim[axis];

@@ -1,8 +1,6 @@
 /* sample.c: pictures of a graph file that are read at places of another tensor (graph/sample.h). */
 #include "graph/sample.h"
 
-#include <string.h>
-
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
 

@@ -1,7 +1,6 @@
 /* build.c: the nodes of an ONNX file become a graph, with the request's batch and seq. A node's rule gives its
  * results their shapes, folds what is arithmetic on shapes, and calls the graph's builder for the rest. Backward,
  * fusion and memory follow as for any model. */
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -205,7 +204,6 @@ static void build_node(ft_onnx_run *r, const ft_onnx_node *n)
 static void build_core(ft_onnx_run *r, int32_t core, int32_t last)
 {
     const ft_onnx_core *c = &r->o->cores[core];
-    bool done;
     r->at = &r->o->nodes[c->last];
     r->label = ft__import_site(r->b->g, r->at->label);
     if (!r->label) {
@@ -213,8 +211,7 @@ static void build_core(ft_onnx_run *r, int32_t core, int32_t last)
         ft__build_fail(r->b, FT_E_MEMORY, "out of memory");
         return;
     }
-    ft__onnx_attend(r, c, NULL, &done);
-    if (done) return;
+    if (ft__onnx_attend(r, c)) return;
     for (int32_t i = c->start; i <= last && !ft__onnx_failed(r); i++)
         if (r->o->nodes[r->o->order[i]].core == core) build_node(r, &r->o->nodes[r->o->order[i]]);
 }

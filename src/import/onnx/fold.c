@@ -5,7 +5,8 @@
 
 #include "import/onnx/run.h"
 
-bool ft__onnx_all_known(ft_onnx_run *r)
+/* Every operand, and none is a weight. */
+static bool all_known(ft_onnx_run *r)
 {
     for (int k = 0; k < r->at->in_count; k++) {
         const ft_onnx_item *x = ft__onnx_optional(r, k);
@@ -157,7 +158,7 @@ size_t ft__onnx_met(const ft_onnx_item *x, const ft_onnx_item *y, size_t index)
 bool ft__onnx_fold(ft_onnx_run *r, ft_onnx_item *y)
 {
     int count = r->at->in_count;
-    if (!y || ft__onnx_failed(r) || count < 1 || count > 3 || !ft__onnx_all_known(r)) return false;
+    if (!y || ft__onnx_failed(r) || count < 1 || count > 3 || !all_known(r)) return false;
     const ft_onnx_item *in[3] = {0};
     for (int k = 0; k < count; k++)
         if (!(in[k] = ft__onnx_optional(r, k))) return false;

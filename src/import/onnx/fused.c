@@ -40,16 +40,14 @@ static bool sound(ft_onnx_run *r, const ft_attention_shape *s)
     return good;
 }
 
-/* Written out in the file, recognised by patterns.c. `done` is false where shapes are not those of attention. */
-void ft__onnx_attend(ft_onnx_run *r, const ft_onnx_core *core, ft_onnx_item *unused, bool *done)
+/* Written out in the file, recognised by patterns.c. False where shapes are not those of attention. */
+bool ft__onnx_attend(ft_onnx_run *r, const ft_onnx_core *core)
 {
     ft_onnx_item *q = &r->items[core->q], *k = &r->items[core->k], *v = &r->items[core->v];
     ft_onnx_item *mask = core->mask >= 0 ? &r->items[core->mask] : NULL;
-    (void)unused;
-    *done = false;
     if (q->dims < 3 || q->dims > 4 || k->dims != q->dims || v->dims != q->dims || q->dim[0] != k->dim[0] ||
         k->dim[0] != v->dim[0] || q->kind != FT_ONNX_MADE || k->kind != FT_ONNX_MADE || v->kind != FT_ONNX_MADE)
-        return;
+        return false;
     int n = q->dims;
     heads h = {.mask = mask != NULL};
     h.shape = (ft_attention_shape){.batch = q->dim[0],
@@ -62,12 +60,12 @@ void ft__onnx_attend(ft_onnx_run *r, const ft_onnx_core *core, ft_onnx_item *unu
     const ft_attention_shape *s = &h.shape;
     if (!sound(NULL, s) || k->dim[core->k_across ? n - 2 : n - 1] != s->head_dim || v->dim[n - 2] != s->kv_len ||
         (n == 4 && v->dim[1] != s->kv_heads) || s->head_dim > 512 || (!core->grouped && s->heads != s->kv_heads))
-        return;
+        return false;
     h.shape.causal = core->causal && mask && mask->dims >= 2 && mask->dim[mask->dims - 2] == s->q_len && s->q_len > 1;
     int64_t dim[4] = {q->dim[0], n == 4 ? q->dim[1] : s->q_len, n == 4 ? s->q_len : s->v_dim, s->v_dim};
     ft_onnx_item *y = ft__onnx_result(r, 0, q->type, n, dim);
-    *done = true;
     if (y) attend(r, q, k, v, &h, y);
+    return true;
 }
 
 /* What an operator keeps of keys or values for the next token. */
@@ -123,6 +121,23 @@ static void build_attention(ft_onnx_run *r)
 
 /* -- com.microsoft --------------------------------------------------------------------------------- */
 
+/* Attention over queries, keys and values that stand side by side in one tensor. `dim`: of the result. */
+static void attend_packed(ft_onnx_run *r, ft_ref packed, const int64_t dim[3], const int64_t cols[3], const heads *h,
+                          ft_onnx_item *y)
+{
+    ft_ref parts[3];
+    ft_onnx_item part[3];
+    ft__split(r->b, packed, 3, cols, parts);
+    for (int i = 0; i < 3; i++) {
+        part[i] = (ft_onnx_item){.kind = FT_ONNX_MADE, .type = y->type, .dims = 3, .ref = parts[i], .gaps = true};
+        part[i].dim[0] = dim[0];
+        part[i].dim[1] = dim[1];
+        part[i].dim[2] = cols[i];
+        for (int axis = 0; axis < 3; axis++) part[i].order[axis] = (uint8_t)axis;
+    }
+    attend(r, &part[0], &part[1], &part[2], h, y);
+}
+
 /* Attention: x, one weight for queries, keys and values, their biases. */
 static void build_packed_attention(ft_onnx_run *r)
 {
@@ -151,24 +166,35 @@ static void build_packed_attention(ft_onnx_run *r)
     }
     int64_t dim[3] = {x->dim[0], x->dim[1], v_wide}, cols[3] = {wide, wide, v_wide}, rows = x->dim[0] * x->dim[1];
     keep(r, 1, x->type, 2 * x->dim[0], count, x->dim[1], wide / count);
-    ft_onnx_item *y = ft__onnx_result(r, 0, x->type, 3, dim), part[3];
+    ft_onnx_item *y = ft__onnx_result(r, 0, x->type, 3, dim);
     if (!y || ft__onnx_count(x) < 1) return;
     ft__onnx_dense(r, x);
-    ft_ref from = ft__onnx_ref_as(r, x, rows, x->dim[2]), parts[3], offset = FT_NONE;
+    ft_ref from = ft__onnx_ref_as(r, x, rows, x->dim[2]), offset = FT_NONE;
     ft_ref w = weight->kind == FT_ONNX_WEIGHT ? ft__onnx_product_weight(r, weight, all, weight->dim[0])
                                               : ft__onnx_ref(r, weight);
     if (bias && bias->kind == FT_ONNX_WEIGHT && ft__onnx_count(bias) == (double)all)
         offset = ft__onnx_ref_as(r, bias, 1, all);
     if (ft__onnx_failed(r)) return;
     ft_ref qkv = ft__linear_with(r->b, r->label, from, w, all, offset, FT_WHOLE);
-    ft__split(r->b, qkv, 3, cols, parts);
-    for (int i = 0; i < 3; i++) {
-        part[i] = (ft_onnx_item){.kind = FT_ONNX_MADE, .type = x->type, .dims = 3, .ref = parts[i], .gaps = true};
-        memcpy(part[i].dim, dim, sizeof dim);
-        part[i].dim[2] = cols[i];
-        for (int axis = 0; axis < 3; axis++) part[i].order[axis] = (uint8_t)axis;
-    }
-    attend(r, &part[0], &part[1], &part[2], &h, y);
+    attend_packed(r, qkv, dim, cols, &h, y);
+}
+
+/* [batch, length, heads, 3, dim], or queries, keys and values side by side. False after an error. */
+static bool packed_shape(ft_onnx_run *r, const ft_onnx_item *q, int64_t count, int64_t kv, ft_attention_shape *s)
+{
+    double wide = ft__onnx_count(q) / ((double)q->dim[0] * (double)q->dim[1]);
+    double each = wide / (double)(count + 2 * kv);
+    *s = (ft_attention_shape){.batch = q->dim[0],
+                              .heads = count,
+                              .kv_heads = kv,
+                              .q_len = q->dim[1],
+                              .kv_len = q->dim[1],
+                              .head_dim = (int64_t)each,
+                              .v_dim = (int64_t)each};
+    if (each >= 1 && (double)s->head_dim >= each && (double)s->head_dim <= each) return true;
+    ft__onnx_fail(r, FT_E_RANGE, "%.0f columns do not give queries, keys and values of %lld heads", wide,
+                  (long long)count);
+    return false;
 }
 
 /* MultiHeadAttention and GroupQueryAttention: queries, keys and values that others have made; or all in one. */
@@ -185,29 +211,12 @@ static void build_heads_attention(ft_onnx_run *r)
         ft__onnx_fail(r, FT_E_RANGE, "[batch, length, width] and \"num_heads\" are expected");
         return;
     }
-    ft_onnx_item whole = *q;
-    if (k && v) {
-        if (!read_heads(r, q, count, &s->batch, &s->heads, &s->q_len, &s->head_dim) ||
-            !read_heads(r, k, kv, &batch, &s->kv_heads, &s->kv_len, &s->v_dim) ||
-            !read_heads(r, v, kv, &batch, &s->kv_heads, &length, &s->v_dim))
-            return;
-    } else { /* [batch, length, heads, 3, dim], or queries, keys and values side by side */
-        double wide = ft__onnx_count(q) / ((double)q->dim[0] * (double)q->dim[1]);
-        double each = wide / (double)(count + 2 * kv);
-        *s = (ft_attention_shape){.batch = q->dim[0],
-                                  .heads = count,
-                                  .kv_heads = kv,
-                                  .q_len = q->dim[1],
-                                  .kv_len = q->dim[1],
-                                  .head_dim = (int64_t)each,
-                                  .v_dim = (int64_t)each};
-        if (!(each >= 1) || (double)s->head_dim < each || (double)s->head_dim > each) {
-            ft__onnx_fail(r, FT_E_RANGE, "%.0f columns do not give queries, keys and values of %lld heads", wide,
-                          (long long)count);
-            return;
-        }
-        k = v = &whole;
-    }
+    const bool apart = k && v;
+    if (apart ? !read_heads(r, q, count, &s->batch, &s->heads, &s->q_len, &s->head_dim) ||
+                    !read_heads(r, k, kv, &batch, &s->kv_heads, &s->kv_len, &s->v_dim) ||
+                    !read_heads(r, v, kv, &batch, &s->kv_heads, &length, &s->v_dim)
+              : !packed_shape(r, q, count, kv, s))
+        return;
     if (past && past->dims == 4) s->kv_len += past->dim[2];
     s->window = grouped && ft__onnx_int(r->at, "local_window_size", -1) > 0
                     ? ft__onnx_int(r->at, "local_window_size", 0)
@@ -218,24 +227,14 @@ static void build_heads_attention(ft_onnx_run *r)
     keep(r, 2, q->type, s->batch, s->kv_heads, s->kv_len, s->v_dim);
     ft_onnx_item *y = ft__onnx_result(r, 0, q->type, 3, dim);
     if (!y || ft__onnx_count(y) < 1 || !sound(r, s)) return;
-    if (k != &whole) {
+    if (apart) {
         attend(r, q, k, v, &h, y);
         return;
     }
     ft__onnx_dense(r, q);
-    ft_ref all = ft__onnx_ref_as(r, q, s->batch * s->q_len, (s->heads + 2 * s->kv_heads) * s->head_dim), parts[3];
+    ft_ref all = ft__onnx_ref_as(r, q, s->batch * s->q_len, (s->heads + 2 * s->kv_heads) * s->head_dim);
     int64_t cols[3] = {s->heads * s->head_dim, s->kv_heads * s->head_dim, s->kv_heads * s->head_dim};
-    if (ft__onnx_failed(r)) return;
-    ft__split(r->b, all, 3, cols, parts);
-    ft_onnx_item part[3];
-    for (int i = 0; i < 3; i++) {
-        part[i] = (ft_onnx_item){.kind = FT_ONNX_MADE, .type = q->type, .dims = 3, .ref = parts[i], .gaps = true};
-        part[i].dim[0] = s->batch;
-        part[i].dim[1] = s->q_len;
-        part[i].dim[2] = cols[i];
-        for (int axis = 0; axis < 3; axis++) part[i].order[axis] = (uint8_t)axis;
-    }
-    attend(r, &part[0], &part[1], &part[2], &h, y);
+    if (!ft__onnx_failed(r)) attend_packed(r, all, dim, cols, &h, y);
 }
 
 /* -- rotary embeddings, activations ---------------------------------------------------------------- */

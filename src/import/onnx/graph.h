@@ -126,7 +126,6 @@ ft_status ft__onnx_parse(const uint8_t *bytes, size_t length, ft_onnx *out, ft_e
 /* Which value numbers a name has; names that repeat are told by the parser. */
 const ft_onnx_attribute *ft__onnx_attribute(const ft_onnx_node *n, const char *name);
 int64_t ft__onnx_int(const ft_onnx_node *n, const char *name, int64_t otherwise);
-double ft__onnx_float(const ft_onnx_node *n, const char *name, double otherwise);
 const char *ft__onnx_string(const ft_onnx_node *n, const char *name, const char *otherwise);
 /* At most `most`; how many there are, 0 when the attribute is not there. */
 int ft__onnx_ints(const ft_onnx_node *n, const char *name, int most, int64_t *out);

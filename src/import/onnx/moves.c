@@ -17,7 +17,7 @@ static bool regroup(const ft_onnx_item *x, int dims, const int64_t *dim, uint8_t
         while (n < dims && dim[n] == 1) n++;
         if (o == x->dims || n == dims) break;
         double have = (double)x->dim[o], want = (double)dim[n];
-        int start = o, last = o;
+        int last = o;
         first[groups] = place[o];
         from[groups] = n;
         o++;
@@ -33,7 +33,6 @@ static bool regroup(const ft_onnx_item *x, int dims, const int64_t *dim, uint8_t
                 want *= (double)dim[n++];
             }
         }
-        (void)start;
         to[groups++] = n;
     }
     int count = 0;

@@ -1,6 +1,5 @@
 /* parse.c: from ONNX's messages to values and nodes that know each other by number. Everything lives in the file's
  * arena, protobuf-c's messages included, so that names need no copies. */
-#include <stdio.h>
 #include <string.h>
 
 #include "import/onnx/parser.h"
@@ -187,6 +186,7 @@ ft_status ft__onnx_parse(const uint8_t *bytes, size_t length, ft_onnx *out, ft_e
     ft_onnx_parser p = {.o = out, .err = err};
     p.model = ft_onnx__model__unpack(&in_arena, length, bytes);
     if (!p.model && room.exhausted) return ft__onnx_no_memory(&p);
-    if (!p.model) return ft__fail(err, FT_E_FORMAT, "no ONNX file, or a damaged one: its messages cannot be unpacked");
+    if (!p.model)
+        return ft__fail(err, FT_E_FORMAT, "not an ONNX file, or a damaged one: its messages cannot be unpacked");
     return read_graph(&p);
 }

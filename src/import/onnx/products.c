@@ -20,7 +20,7 @@ static double leading(const ft_onnx_item *x)
 /* -- operands of batched products ------------------------------------------------------------------ */
 
 /* As it lies, its transpose as it lies, or a copy. */
-static ft_ref matrix(ft_onnx_run *r, ft_onnx_item *x, int64_t rows, int64_t cols, bool *across)
+static ft_ref matrix(ft_onnx_run *r, ft_onnx_item *x, int64_t rows, bool *across)
 {
     uint8_t swapped[FT_ONNX_DIMS];
     for (int i = 0; i < x->dims; i++) swapped[i] = (uint8_t)i;
@@ -34,14 +34,13 @@ static ft_ref matrix(ft_onnx_run *r, ft_onnx_item *x, int64_t rows, int64_t cols
     ft_ref ref = ft__onnx_ref(r, x);
     double all = ft__onnx_count(x);
     int64_t high = (int64_t)(all / (double)rows);
-    (void)cols;
     return ft__view(r->b, ref, high, rows, false); /* back to how it was before somebody turned it */
 }
 
 static void batched(ft_onnx_run *r, ft_onnx_item *a, ft_onnx_item *c, const sides *s, ft_onnx_item *y)
 {
     bool a_across, c_across;
-    ft_ref x = matrix(r, a, s->m, s->k, &a_across), w = matrix(r, c, s->k, s->n, &c_across);
+    ft_ref x = matrix(r, a, s->m, &a_across), w = matrix(r, c, s->k, &c_across);
     const char *layout = a_across ? (c_across ? "tt" : "tn") : c_across ? "nt" : "nn";
     if (ft__onnx_failed(r)) return;
     ft_ref out = ft__matmul(r->b, r->label, x, w, s->batch, s->m, s->n, s->k, layout);

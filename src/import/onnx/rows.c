@@ -24,7 +24,10 @@ static void build_softmax(ft_onnx_run *r)
     ft_build *b = r->b;
     int64_t wide = x->dim[axis], rows, cols;
     bool strided, last = axis == x->dims - 1 && x->order[x->dims - 1] == axis;
-    ft_ref from = last ? ft__onnx_dense(r, x) : ft__onnx_ref(r, x);
+    if (last)
+        ft__onnx_dense(r, x); /* a copy where x is strided */
+    else
+        ft__onnx_ref(r, x);
     if (ft__onnx_failed(r)) return;
     memcpy(y->order, x->order, sizeof y->order);
     y->gaps = false;
@@ -41,7 +44,6 @@ static void build_softmax(ft_onnx_run *r)
         n->op = ft__row_kernel(r->at->rule->word, FT_PASS_FWD, (int64_t)(ft__onnx_count(x) / (double)wide), wide,
                                n->op.dtype);
     }
-    (void)from;
 }
 
 /* -- reductions ------------------------------------------------------------------------------------ */

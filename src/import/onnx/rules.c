@@ -60,12 +60,6 @@ int64_t ft__onnx_int(const ft_onnx_node *n, const char *name, int64_t otherwise)
     return a ? a->i : otherwise;
 }
 
-double ft__onnx_float(const ft_onnx_node *n, const char *name, double otherwise)
-{
-    const ft_onnx_attribute *a = ft__onnx_attribute(n, name);
-    return a ? a->f : otherwise;
-}
-
 const char *ft__onnx_string(const ft_onnx_node *n, const char *name, const char *otherwise)
 {
     const ft_onnx_attribute *a = ft__onnx_attribute(n, name);

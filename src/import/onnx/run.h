@@ -103,7 +103,6 @@ void ft__onnx_filled(ft_onnx_run *r, const char *op, ft_onnx_item *y);
 void ft__onnx_other(ft_onnx_run *r, const char *op, double flops);
 /* Contents of the first result from those of the operands; false when that cannot be. */
 bool ft__onnx_fold(ft_onnx_run *r, ft_onnx_item *y);
-bool ft__onnx_all_known(ft_onnx_run *r);                        /* every operand, and none is a weight */
 ft_onnx_number *ft__onnx_room(ft_onnx_run *r, ft_onnx_item *y); /* for contents; NULL when it is too large for them */
 /* Which element of x meets element `index` of y, to whose shape x is broadcast. */
 size_t ft__onnx_met(const ft_onnx_item *x, const ft_onnx_item *y, size_t index);
@@ -122,5 +121,5 @@ void ft__onnx_part_of(ft_onnx_run *r, ft_onnx_item *x, ft_onnx_item *y, bool tog
 bool ft__onnx_outermost(const ft_onnx_item *x, int axis); /* parts along it lie together */
 /* conv.c: what quantised convolutions share. */
 void ft__onnx_conv_of(ft_onnx_run *r, ft_onnx_item *x, ft_onnx_item *weight, ft_onnx_item *bias, int type);
-void ft__onnx_attend(ft_onnx_run *r, const ft_onnx_core *core, ft_onnx_item *y, bool *done);
+bool ft__onnx_attend(ft_onnx_run *r, const ft_onnx_core *core);
 #endif

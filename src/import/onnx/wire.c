@@ -98,7 +98,7 @@ typedef struct trimmer {
 
 static ft_status broken(const trimmer *t, const uint8_t *at, const char *what)
 {
-    return ft__fail(t->err, FT_E_FORMAT, "no ONNX file, or a damaged one: %s at byte %zu", what,
+    return ft__fail(t->err, FT_E_FORMAT, "not an ONNX file, or a damaged one: %s at byte %zu", what,
                     (size_t)(at - t->file));
 }
 

@@ -55,8 +55,6 @@ bool ft__picture_steps(ft_text *out, const ft_frame *f, const ft_step_case *case
 void ft__page_open_as(ft_text *out, const char *title);
 
 /* Single pictures, each a file: of a step by name, of the others the one they are known by. */
-extern const char *const ft__step_pictures[];
-enum { FT_STEP_PICTURES = 10 };
 /* FT_E_NAME: no such picture of this step. */
 ft_status ft__picture_step(ft_text *out, const ft_frame *f, const ft_step_view *v, const char *name, ft_error *err);
 bool ft__picture_infer(ft_text *out, const ft_frame *f, const ft_infer *r, bool rate);

@@ -51,7 +51,8 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
             rows[i] = (ft_bar_row){.label = cases[i].device->name, .remark = remarks[i]};
             rows[i].part[(unsigned)k->bound < 4 ? k->bound : FT_BOUND_MEMORY] = k->ms;
         }
-        drawn = rows && remarks && ft__svg_bars(out, f, "gpus", "Time by GPU", "ms", ft__bound_keys, 4, rows, count, 0);
+        drawn = rows && remarks &&
+                ft__svg_bars(out, f, &(ft_bars){"gpus", "Time by GPU", "ms", ft__bound_keys, 4, rows, count, 0});
         free(rows);
         free(remarks);
     }
@@ -89,51 +90,59 @@ static const ft_text *warnings_at(const void *cases, size_t i, const char **name
     return &c->warnings;
 }
 
+/* The figures at the head of the page, of the first GPU. */
+static void add_figures(ft_text *out, const ft_screen_case *first, double quantile)
+{
+    const ft_forecast *k = &first->forecast;
+    const double tflops = k->flops / k->ms / 1e9, gbps = k->bytes / k->ms / 1e6;
+    ft_text figure = {.cap = 4096}, below = {.cap = 4096};
+    ft__page_figures(out);
+    ft__add_figure(&figure, k->ms, 4);
+    ft__text_add(&figure, " ms");
+    ft__add_figure(&below, k->low_ms, 4);
+    ft__text_add(&below, " – ");
+    ft__add_figure(&below, k->high_ms, 4);
+    ft__text_add(&below, " ms, ");
+    ft__add_confidence(&below, quantile);
+    ft__page_figure(out, NULL, first->device->name, figure.at, below.at);
+    ft__markup_reset(out, &below);
+    ft__text_add(&below, "roofline ");
+    ft__add_figure(&below, k->roofline_ms, 4);
+    ft__text_add(&below, " ms");
+    ft__page_figure(out, NULL, "held by", ft__held_words(k), below.at);
+    if (k->flops > 0) {
+        ft__markup_reset(out, &figure);
+        ft__markup_reset(out, &below);
+        ft__add_figure(&figure, tflops, 4);
+        ft__text_add(&figure, " TFLOP/s");
+        ft__add_percent(&below, tflops / ft__roof_of(first->device, first->op.dtype).tflops);
+        ft__text_add(&below, " of the peak");
+        ft__page_figure(out, NULL, "arithmetic", figure.at, below.at);
+    }
+    ft__markup_reset(out, &figure);
+    ft__markup_reset(out, &below);
+    ft__add_figure(&figure, gbps, 4);
+    ft__text_add(&figure, " GB/s");
+    ft__add_percent(&below, gbps / first->device->memory_gbps);
+    ft__text_add(&below, " of the peak");
+    ft__page_figure(out, NULL, "memory", figure.at, below.at);
+    ft__page_figures_end(out);
+    ft__text_drop(&figure, out);
+    ft__text_drop(&below, out);
+}
+
 bool ft__page_kernel(ft_text *out, const ft_screen_case *cases, size_t count, double quantile)
 {
-    ft_text a = {.cap = 4096}, b = {.cap = 4096};
-    const ft_forecast *k = &cases[0].forecast;
-    ft__describe_op(&a, &cases[0].op);
+    ft_text title = {.cap = 4096}, where = {.cap = 4096};
+    ft__describe_op(&title, &cases[0].op);
     if (count == 1)
-        ft__text_addf(&b, "on %s", title_of(cases[0].device));
+        ft__text_addf(&where, "on %s", title_of(cases[0].device));
     else
-        ft__text_addf(&b, "on %zu GPUs", count);
-    ft__page_open(out, a.at ? a.at : "kernel", b.at);
-    ft__page_figures(out);
-    ft__markup_reset(out, &a);
-    ft__markup_reset(out, &b);
-    ft__add_figure(&a, k->ms, 4);
-    ft__text_add(&a, " ms");
-    ft__add_figure(&b, k->low_ms, 4);
-    ft__text_add(&b, " – ");
-    ft__add_figure(&b, k->high_ms, 4);
-    ft__text_add(&b, " ms, ");
-    ft__add_confidence(&b, quantile);
-    ft__page_figure(out, NULL, cases[0].device->name, a.at, b.at);
-    ft__markup_reset(out, &b);
-    ft__text_add(&b, "roofline ");
-    ft__add_figure(&b, k->roofline_ms, 4);
-    ft__text_add(&b, " ms");
-    ft__page_figure(out, NULL, "held by", ft__held_words(k), b.at);
-    if (k->flops > 0) {
-        ft__markup_reset(out, &a);
-        ft__markup_reset(out, &b);
-        ft__add_figure(&a, k->flops / k->ms / 1e9, 4);
-        ft__text_add(&a, " TFLOP/s");
-        ft__add_percent(&b, k->flops / k->ms / 1e9 / ft__roof_of(cases[0].device, cases[0].op.dtype).tflops);
-        ft__text_add(&b, " of the peak");
-        ft__page_figure(out, NULL, "arithmetic", a.at, b.at);
-    }
-    ft__markup_reset(out, &a);
-    ft__markup_reset(out, &b);
-    ft__add_figure(&a, k->bytes / k->ms / 1e6, 4);
-    ft__text_add(&a, " GB/s");
-    ft__add_percent(&b, k->bytes / k->ms / 1e6 / cases[0].device->memory_gbps);
-    ft__text_add(&b, " of the peak");
-    ft__page_figure(out, NULL, "memory", a.at, b.at);
-    ft__page_figures_end(out);
-    ft__text_drop(&a, out);
-    ft__text_drop(&b, out);
+        ft__text_addf(&where, "on %zu GPUs", count);
+    ft__page_open(out, title.at ? title.at : "kernel", where.at);
+    ft__text_drop(&title, out);
+    ft__text_drop(&where, out);
+    add_figures(out, &cases[0], quantile);
     ft__page_warned(out, warnings_at, cases, count);
     ft__page_section(out, "picture", count == 1 ? "Roofline" : "GPUs side by side", "");
     bool drawn = ft__picture_kernel(out, &ft__frame_wide, cases, count) &&

@@ -27,8 +27,9 @@ static bool memory_picture(ft_text *out, const ft_frame *f, const ft_largest *r)
          .remark = remarks[1],
          .part = {fmin(more, capacity) / gib, fmax(capacity - more, 0) / gib, r->next_short_bytes / gib}},
     };
-    return ft__svg_bars(out, f, "fits", "What fills the memory", "GiB", r->training ? keys : serving, 3, rows, 2,
-                        fmax(next, capacity) / gib);
+    return ft__svg_bars(out, f,
+                        &(ft_bars){"fits", "What fills the memory", "GiB", r->training ? keys : serving, 3, rows, 2,
+                                   fmax(next, capacity) / gib});
 }
 
 static void shape_table(ft_text *out, const ft_largest *r)

@@ -1,6 +1,5 @@
 /* page_load.c: a serving engine over its load: first tokens with the objective that they must keep, and what each GPU
  * makes against what each client gets. Further tokens are the curve of every sweep (page_steps.c). */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 

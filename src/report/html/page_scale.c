@@ -60,7 +60,7 @@ static bool parts_picture(ft_text *out, const ft_frame *f, const ft_scale *s)
                                .part = {rest > 0 ? rest : 0, p->exposed_ms, p->bubble_ms},
                                .unfit = !p->fits};
     }
-    return ft__svg_bars(out, f, "parts", "A step of the weak curve", "ms", keys, 3, rows, s->weak_count, 0);
+    return ft__svg_bars(out, f, &(ft_bars){"parts", "A step of the weak curve", "ms", keys, 3, rows, s->weak_count, 0});
 }
 
 static void curve_table(ft_text *out, const char *label, const ft_scale *s, const ft_scale_point *points, size_t count)

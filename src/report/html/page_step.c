@@ -1,5 +1,4 @@
 /* page_step.c: one step as a page: how long and how sure, where the time goes, what memory it takes, what to change. */
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,9 +20,6 @@ static bool both(ft_text *out, const ft_step_view *v, draws *draw)
 
 /* -- single pictures --------------------------------------------------------------------------- */
 
-const char *const ft__step_pictures[FT_STEP_PICTURES + 1] = {
-    "roofline", "timeline", "memory", "layers", "classes", "intervals", "pipeline", "phases", "peak", "scaling", NULL};
-
 static bool draw_scaling(ft_text *out, const ft_frame *f, const ft_step_view *v)
 {
     return ft__picture_scale(out, f, v->scale);
@@ -31,26 +27,44 @@ static bool draw_scaling(ft_text *out, const ft_frame *f, const ft_step_view *v)
 
 static bool scales(const ft_step_view *v) { return v->scale && v->scale->weak_count > 1; }
 
+static const struct {
+    const char *name;
+    draws *draw;
+} pictures[] = {
+    {"roofline", ft__svg_step_roofline}, {"timeline", ft__svg_timeline}, {"memory", ft__svg_memory},
+    {"layers", ft__svg_layers},          {"classes", ft__svg_classes},   {"intervals", ft__svg_step_ranges},
+    {"pipeline", ft__svg_stages},        {"phases", ft__svg_phases},     {"peak", ft__svg_peak},
+    {"scaling", draw_scaling},
+};
+enum { PICTURES = sizeof pictures / sizeof *pictures };
+
+static ft_status no_picture(const char *name, ft_error *err)
+{
+    const char *names[PICTURES];
+    char all[160] = "";
+    size_t used = 0;
+    for (int i = 0; i < PICTURES; i++) {
+        names[i] = pictures[i].name;
+        used += (size_t)snprintf(all + used, sizeof all - used, "%s%s", i ? ", " : "", names[i]);
+    }
+    const char *near = ft__nearest(name, names, PICTURES);
+    return near ? ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "no picture \"%.40s\"; did you mean \"%s\"?", name, near)
+                : ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "no picture \"%.40s\"; there are %s", name, all);
+}
+
 ft_status ft__picture_step(ft_text *out, const ft_frame *f, const ft_step_view *v, const char *name, ft_error *err)
 {
-    static draws *const draw[FT_STEP_PICTURES] = {
-        ft__svg_step_roofline, ft__svg_timeline, ft__svg_memory, ft__svg_layers, ft__svg_classes,
-        ft__svg_step_ranges,   ft__svg_stages,   ft__svg_phases, ft__svg_peak,   draw_scaling};
-    for (int i = 0; i < FT_STEP_PICTURES; i++) {
-        if (strcmp(name, ft__step_pictures[i])) continue;
-        if (draw[i] == ft__svg_stages && (!v->ranked || v->ranked->stage_count < 2))
+    for (int i = 0; i < PICTURES; i++) {
+        draws *draw = pictures[i].draw;
+        if (strcmp(name, pictures[i].name) != 0) continue;
+        if (draw == ft__svg_stages && (!v->ranked || v->ranked->stage_count < 2))
             return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "this step has no pipeline to draw; --pp makes one");
-        if (draw[i] == draw_scaling && !scales(v))
+        if (draw == draw_scaling && !scales(v))
             return ft__fail_at(err, FT_E_NAME, "picture", 0, 0,
                                "this step has no scaling curve: it cannot be laid out");
-        return draw[i](out, f, v) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
+        return draw(out, f, v) ? FT_OK : ft__fail(err, FT_E_MEMORY, "out of memory for a picture");
     }
-    const char *near = ft__nearest(name, ft__step_pictures, FT_STEP_PICTURES);
-    return ft__fail_at(err, FT_E_NAME, "picture", 0, 0, "no picture \"%.40s\"; %s%s%s", name,
-                       near ? "did you mean \""
-                            : "there are roofline, timeline, memory, layers, classes, intervals, pipeline, phases, "
-                              "peak, scaling",
-                       near ? near : "", near ? "\"?" : "");
+    return no_picture(name, err);
 }
 
 /* -- summary ----------------------------------------------------------------------------------- */

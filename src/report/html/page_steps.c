@@ -27,7 +27,7 @@ bool ft__picture_steps(ft_text *out, const ft_frame *f, const ft_step_case *case
         for (int b = 0; b < 4; b++) rows[i].part[b] = fmax(s->regime[b], 0) * s->step_ms;
     }
     bool drawn = rows && remarks &&
-                 ft__svg_bars(out, f, "gpus", "Time by GPU", "ms", ft__bound_keys, 4, rows, count, 0);
+                 ft__svg_bars(out, f, &(ft_bars){"gpus", "Time by GPU", "ms", ft__bound_keys, 4, rows, count, 0});
     free(rows);
     free(remarks);
     return drawn;

@@ -159,7 +159,8 @@ static void advice_row(ft_page_table *t, const ft_step_view *v, const ft_advice 
     ft__markup_reset(t->out, &t->cell);
     double gib = a->memory_bytes / 1073741824.0;
     if (gib > 0.005 || gib < -0.005) ft__text_addf(&t->cell, "%+.2f", gib);
-    if (!a->fits) ft__text_add(&t->cell, " does not fit");
+    if (a->verdict == FT_FIT_NO) ft__text_add(&t->cell, " does not fit");
+    if (a->verdict == FT_FIT_TIGHT) ft__text_add(&t->cell, " tight");
     ft__page_table_cell(t, t->cell.length ? t->cell.at : "");
     ft__markup_reset(t->out, &t->cell);
     ft__advice_why(&t->cell, a, v->asked, v->advised->part_ms);

@@ -59,8 +59,8 @@ static bool draw_bars(ft_text *out, const ft_frame *f, const ft_drawn_picture *p
     for (size_t i = 0; i < p->row_count; i++)
         rows[i] = (ft_bar_row){
             .label = p->rows[i].name, .remark = p->rows[i].text, .part = {p->rows[i].value}, .look = p->rows[i].look};
-    return ft__svg_bars(out, f, id_of(p), p->title ? p->title : "Bars", p->y, &unnamed, 1, rows, p->row_count,
-                        p->whole);
+    return ft__svg_bars(
+        out, f, &(ft_bars){id_of(p), p->title ? p->title : "Bars", p->y, &unnamed, 1, rows, p->row_count, p->whole});
 }
 
 static ft_status draw_serving(ft_text *out, const ft_frame *f, const ft_drawn_picture *p, const ft_serving *s,

@@ -31,9 +31,12 @@ static void part_title(ft_text *out, ft_text *t, const char *label, const char *
     ft__text_add(t, ")");
 }
 
-bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *title, const char *unit,
-                  const ft_key *keys, size_t key_count, const ft_bar_row *rows, size_t count, double whole)
+bool ft__svg_bars(ft_text *out, const ft_frame *f, const ft_bars *b)
 {
+    const ft_key *keys = b->keys;
+    const ft_bar_row *rows = b->rows;
+    const size_t key_count = b->key_count, count = b->count;
+    const double whole = b->whole;
     double widest = 0, remark = 0, longest = whole;
     bool seen[FT_BAR_PARTS] = {false};
     for (size_t i = 0; i < count; i++) {
@@ -59,7 +62,7 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
         ft__text_addf(&t, "%s%.60s%s%.60s", i ? "; " : "", rows[i].label, *note ? " " : "", note);
     }
     if (count > SPOKEN) ft__text_addf(&t, "; and %zu more rows", count - SPOKEN);
-    ft__svg_open(out, f, id, top + row * (double)count, title, t.at ? t.at : "");
+    ft__svg_open(out, f, b->id, top + row * (double)count, b->title, t.at ? t.at : "");
     ft__svg_keys(out, f, 0, 0, used, used_count);
     for (size_t i = 0; i < count; i++) {
         double y = top + row * (double)i, bar = f->narrow ? y + 18 : y, x = left, sum = 0;
@@ -72,7 +75,7 @@ bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *t
             double wide = longest > 0 ? fmax(rows[i].part[k], 0) / longest * (right - left) : 0;
             if (wide <= 0) continue;
             if (!f->plain)
-                part_title(out, &t, rows[i].label, keys[k].name, rows[i].part[k], unit, keys[k].name ? sum : whole);
+                part_title(out, &t, rows[i].label, keys[k].name, rows[i].part[k], b->unit, keys[k].name ? sum : whole);
             ft__svg_box(out, x, bar, fmin(wide, right - x), BAR, rows[i].look ? rows[i].look : keys[k].class,
                         f->plain ? NULL : t.at);
             x += wide;

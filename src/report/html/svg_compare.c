@@ -31,7 +31,8 @@ bool ft__svg_compared_times(const ft_compared_page *p, const ft_frame *f)
             rows[i].part[at] = fmax(i ? pair->causes[k].b_ms : pair->causes[k].a_ms, 0);
         }
     }
-    return ft__svg_bars(p->out, f, "times", "Where the time goes", "ms", keys, key_count, rows, p->count, 0);
+    return ft__svg_bars(p->out, f,
+                        &(ft_bars){"times", "Where the time goes", "ms", keys, key_count, rows, p->count, 0});
 }
 
 /* A kernel's time is one part: what its roofline asks for, and the rest. */
@@ -46,7 +47,7 @@ bool ft__svg_compared_kernels(const ft_compared_page *p, const ft_frame *f)
         snprintf(remarks[i], sizeof remarks[i], "%.4g ms", ms);
         rows[i] = (ft_bar_row){.label = p->labels[i], .remark = remarks[i], .part = {roof, fmax(ms - roof, 0)}};
     }
-    return ft__svg_bars(p->out, f, "times", "Time", "ms", keys, 2, rows, p->count, 0);
+    return ft__svg_bars(p->out, f, &(ft_bars){"times", "Time", "ms", keys, 2, rows, p->count, 0});
 }
 
 bool ft__svg_compared_memory(const ft_compared_page *p, const ft_frame *f)
@@ -63,5 +64,5 @@ bool ft__svg_compared_memory(const ft_compared_page *p, const ft_frame *f)
         for (int k = 0; k < 7; k++)
             rows[i].part[k] = fmax(ft__compared_figure(p->c[i].answer, paths[k]), 0) / 1073741824.0;
     }
-    return ft__svg_bars(p->out, f, "memories", "Memory", "GiB", ft__memory_keys, 7, rows, p->count, 0);
+    return ft__svg_bars(p->out, f, &(ft_bars){"memories", "Memory", "GiB", ft__memory_keys, 7, rows, p->count, 0});
 }

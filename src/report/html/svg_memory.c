@@ -1,4 +1,5 @@
 /* svg_memory.c: live bytes over the step, stacked by what they are (report/trace/memory_course.c says how many). */
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,9 @@
 #include "report/text/step_words.h"
 #include "report/text/style.h"
 #include "report/trace/course.h"
+#include "study/lengths.h"
+
+#define GIB 1073741824.0
 
 enum { KINDS = FT_COURSE_KINDS };
 const ft_key ft__memory_keys[KINDS] = {{"f0", "weights"},     {"f1", "optimizer"}, {"f2", "gradients"},
@@ -62,7 +66,7 @@ static void add_layer(ft_text *out, const ft_frame *f, const ft_memory_course *c
             size_t i = side ? c->count - 1 - n : n;
             double sum = 0, next = i + 1 < c->count ? c->at[i + 1].ms : c->end;
             for (int k = 0; k < kind + (side ? 0 : 1); k++) sum += c->at[i].bytes[k];
-            double px = ft__ruler_at(x, c->at[i].ms), py = ft__ruler_at(y, sum / 1073741824.0);
+            double px = ft__ruler_at(x, c->at[i].ms), py = ft__ruler_at(y, sum / GIB);
             if (c->slanted || (!side && !n)) add_point(out, px, py);
             if (c->slanted) continue;
             if (!side && !n) p = (pen){out, round(10 * px) / 10, round(10 * py) / 10, round(10 * px) / 10};
@@ -90,16 +94,31 @@ static void mark_peak(ft_text *out, const ft_frame *f, const ft_step_view *v, co
         if (ft__course_total(&c->at[i]) > ft__course_total(&c->at[most])) most = i;
     ft_text t = {.cap = 1024};
     ft__text_add(&t, "peak ");
-    ft__add_gib(&t, v->step->memory.peak_bytes);
+    ft__add_gib(&t, v->lengths ? ft__course_total(&c->at[most]) : v->step->memory.peak_bytes);
     ft__text_add(&t, " GiB");
-    if (!v->ranked && !f->narrow) {
+    if (v->lengths) ft__text_addf(&t, " of a batch of %" PRId64 " tokens", v->lengths->typical);
+    if (!v->lengths && !v->ranked && !f->narrow) {
         ft__text_add(&t, ": ");
         ft__add_peak_place(&t, v);
     }
-    double px = ft__ruler_at(x, c->at[most].ms), py = ft__ruler_at(y, ft__course_total(&c->at[most]) / 1073741824.0);
+    double px = ft__ruler_at(x, c->at[most].ms), py = ft__ruler_at(y, ft__course_total(&c->at[most]) / GIB);
     double half = ft__svg_label_width(t.at ? t.at : "") / 2, at = fmin(fmax(px, x->from + half), x->to - half);
     ft__text_addf(out, "<circle class=\"mark peak\" cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\"/>\n", px, py);
     if (t.at) ft__svg_label(out, at, peak_words_y(py, limit), FT_MIDDLE, "strong halo", t.at);
+    ft__text_drop(&t, out);
+}
+
+/* The step that is drawn takes as long as the mean; memory is that of the longest batch. */
+static void add_longest(ft_text *out, const ft_ruler *x, const ft_ruler *y, const ft_step_view *v)
+{
+    ft_text t = {.cap = 256};
+    double py = ft__ruler_at(y, v->step->memory.peak_bytes / GIB);
+    ft__svg_line(out, x->from, py, x->to, py, "under");
+    ft__svg_line(out, x->from, py, x->to, py, "limit");
+    ft__text_addf(&t, "the longest, of %" PRId64 " tokens, has ", v->lengths->longest);
+    ft__add_gib(&t, v->step->memory.peak_bytes);
+    ft__text_add(&t, " GiB");
+    if (t.at) ft__svg_label(out, x->to - 6, py - 6, FT_END, "halo", t.at);
     ft__text_drop(&t, out);
 }
 
@@ -134,8 +153,9 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
                 keys[key_count++] = ft__memory_keys[k];
                 break;
             }
-    for (size_t i = 0; i < c.count; i++) most = fmax(most, ft__course_total(&c.at[i]) / 1073741824.0);
-    double capacity = v->step->memory.capacity_bytes / 1073741824.0;
+    for (size_t i = 0; i < c.count; i++) most = fmax(most, ft__course_total(&c.at[i]) / GIB);
+    double capacity = v->step->memory.capacity_bytes / GIB;
+    if (v->lengths) most = fmax(most, v->step->memory.peak_bytes / GIB);
     bool near = capacity > 0 && capacity < 2.2 * most;
     double top = ft__svg_keys_height(f, 0, keys, key_count) + 32, bottom = top + ft__frame_plot(f, 200, 260);
     ft_ruler x = {.low = 0, .high = c.end > 0 ? c.end : 1, .from = f->narrow ? 40 : 60, .to = f->width - 12};
@@ -149,7 +169,8 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
     ft__svg_ruler_time(out, &x, top, bottom);
     ft__svg_ruler_y(out, &y, x.from, x.to, "GiB");
     for (int k = 0; k < KINDS; k++) add_layer(out, f, &c, k, &x, &y);
-    if (near) add_capacity(out, &x, &y, capacity, v->step->memory.peak_bytes / 1073741824.0);
+    if (near) add_capacity(out, &x, &y, capacity, v->step->memory.peak_bytes / GIB);
+    if (v->lengths) add_longest(out, &x, &y, v);
     if (c.count) mark_peak(out, f, v, &c, &x, &y, near ? ft__ruler_at(&y, capacity) : -1e9);
     ft__svg_plot(out, f, &x, &y);
     ft__svg_close(out);
@@ -169,7 +190,7 @@ bool ft__svg_peak(ft_text *out, const ft_frame *f, const ft_step_view *v)
     for (int k = 0; k < KINDS; k++) {
         if (!(bytes[k] > 0.0005 * m->peak_bytes)) continue; /* "0.0 %" says nothing */
         ft_text t = {.cap = sizeof remarks[0]};
-        ft__add_figure(&t, bytes[k] / 1073741824.0, 3);
+        ft__add_figure(&t, bytes[k] / GIB, 3);
         ft__text_add(&t, " GiB, ");
         ft__add_percent(&t, m->peak_bytes > 0 ? bytes[k] / m->peak_bytes : 0);
         snprintf(remarks[count], sizeof remarks[0], "%s", t.at ? t.at : "");
@@ -177,10 +198,10 @@ bool ft__svg_peak(ft_text *out, const ft_frame *f, const ft_step_view *v)
         ft__text_free(&t);
         rows[count] = (ft_bar_row){.label = ft__memory_keys[k].name,
                                    .remark = remarks[count],
-                                   .part = {bytes[k] / 1073741824.0},
+                                   .part = {bytes[k] / GIB},
                                    .look = ft__memory_keys[k].class};
         count++;
     }
-    return ft__svg_bars(out, f, "peak", "Memory at its peak", "GiB", &unnamed, 1, rows, count,
-                        m->peak_bytes / 1073741824.0);
+    return ft__svg_bars(out, f,
+                        &(ft_bars){"peak", "Memory at its peak", "GiB", &unnamed, 1, rows, count, m->peak_bytes / GIB});
 }

@@ -30,10 +30,15 @@ typedef struct ft_bar_row {
     bool unfit;       /* does not fit: its remark says so, and stands out */
     const char *look; /* class of its one part, in place of the key's; NULL */
 } ft_bar_row;
-/* Keys whose parts are nought in all rows, or that have no name, are left out. `whole` > 0: the length of a full bar.
- */
-bool ft__svg_bars(ft_text *out, const ft_frame *f, const char *id, const char *title, const char *unit,
-                  const ft_key *keys, size_t key_count, const ft_bar_row *rows, size_t count, double whole);
+typedef struct ft_bars {
+    const char *id, *title, *unit;
+    const ft_key *keys; /* those whose parts are nought in all rows, or that have no name, are left out */
+    size_t key_count;
+    const ft_bar_row *rows;
+    size_t count;
+    double whole; /* the length of a full bar; 0: the longest one's */
+} ft_bars;
+bool ft__svg_bars(ft_text *out, const ft_frame *f, const ft_bars *b);
 
 typedef struct ft_range_row {
     const char *label;

@@ -1,5 +1,4 @@
 /* svg_step.c: a step by what it does, by layer, by class of kernel, and how sure its times are. */
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,7 +63,8 @@ bool ft__svg_phases(ft_text *out, const ft_frame *f, const ft_step_view *v)
         rows[count].remark = remark(v, all[i].ms, 0);
         if (!rows[count++].remark) return false;
     }
-    return ft__svg_bars(out, f, "phases", "Where the time goes", "ms", &unnamed, 1, rows, count, s->step_ms);
+    return ft__svg_bars(out, f,
+                        &(ft_bars){"phases", "Where the time goes", "ms", &unnamed, 1, rows, count, s->step_ms});
 }
 
 bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v)
@@ -82,7 +82,7 @@ bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v)
         for (int b = 0; b < 4; b++) rows[i].part[b] = l->ms * l->share[b];
     }
     bool drawn = !out->failed &&
-                 ft__svg_bars(out, f, "layers", "Time by layer", "ms", ft__bound_keys, 4, rows, count, 0);
+                 ft__svg_bars(out, f, &(ft_bars){"layers", "Time by layer", "ms", ft__bound_keys, 4, rows, count, 0});
     free(rows);
     return drawn;
 }
@@ -106,8 +106,8 @@ bool ft__svg_classes(ft_text *out, const ft_frame *f, const ft_step_view *v)
         rows[c].remark = remark(v, ms, v->step->class_flops[c]);
         if (!rows[c].remark) return false;
     }
-    return ft__svg_bars(out, f, "classes", "Time by class of kernel", "ms", ft__bound_keys, 4, rows, FT_CLASS_COUNT,
-                        busy);
+    return ft__svg_bars(
+        out, f, &(ft_bars){"classes", "Time by class of kernel", "ms", ft__bound_keys, 4, rows, FT_CLASS_COUNT, busy});
 }
 
 static int by_total(const void *a, const void *b)

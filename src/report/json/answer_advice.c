@@ -1,4 +1,5 @@
 /* answer_advice.c: advice, verdicts, findings and techniques as JSON. */
+#include "memory/verdict.h"
 #include "report/json/answer.h"
 #include "report/json/answer_step.h"
 #include "report/text/advice_words.h"
@@ -42,6 +43,7 @@ static void add_one(ft_text *out, const ft_step_view *v, const ft_advice *a)
     ft__answer_figure(out, "step_ms", a->step_ms);
     add_signed(out, "memory_bytes", (double)(int64_t)a->memory_bytes, 15);
     ft__json_member_flag(out, "fits", a->fits);
+    ft__answer_word(out, "verdict", ft__fit_words[a->verdict]);
     if (a->on_top) {
         ft__json_member_flag(out, "on_top", true);
     }

@@ -7,7 +7,6 @@
 #include "memory/verdict.h"
 #include "report/text/step_words.h"
 
-#include "kernel/host.h"
 #include "model/stack.h"
 #include "report/json/answer.h"
 #include "report/json/answer_energy.h"

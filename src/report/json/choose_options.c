@@ -1,6 +1,5 @@
 /* choose_options.c: a choice of GPUs in few words: what each option takes, from the offer that it is paid by; the front
  * of days against dollars, and its knee. The whole of each stands in `choices`. */
-#include <math.h>
 
 #include "report/json/choose_answer.h"
 

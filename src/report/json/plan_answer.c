@@ -2,7 +2,7 @@
 #include "report/json/plan_answer.h"
 
 #include "report/json/answer_energy.h"
-#include "report/launch/launch.h"
+#include "report/launch/unsaid.h"
 #include "report/plan_causes.h"
 
 void ft__answer_offloaded(ft_text *out, const ft_layout *l)
@@ -231,7 +231,11 @@ void ft__answer_plan(ft_text *out, const json_t *id, const ft_plan *p)
     by_gpus(out, p);
     formats(out, p);
     sensitivity(out, p);
-    ft__answer_idle(out, &p->idle);
+    ft_text lines = {0};
+    ft__idle_say(p->idle.at, p->idle.count, &lines);
+    ft__launch_warnings(&lines, p);
+    if (lines.length) ft__answer_lines(out, "warnings", lines.at);
+    ft__text_drop(&lines, out);
     ft__json_close(out);
 }
 

@@ -1,6 +1,5 @@
 /* scale_answer.c: scaling as JSON and as comma-separated values. */
 #include <inttypes.h>
-#include <math.h>
 
 #include "report/json/answer.h"
 #include "report/text/scale_screen.h"

@@ -3,12 +3,14 @@
 #include <inttypes.h>
 
 #include "report/launch/launch.h"
+#include "report/launch/unsaid.h"
 
 void ft__launch_accelerate(ft_text *out, const ft_launch *l)
 {
     const ft_workload *w = &l->search->request.work;
     const ft_layout *p = &l->plan->layout;
     const char *mixed = w->dtype == FT_BF16 ? "bf16" : w->dtype == FT_FP16 ? "fp16" : w->dtype == FT_FP8 ? "fp8" : "no";
+    ft__launch_remark(out, l, "accelerate", "Accelerate's file");
     ft__text_addf(out,
                   "compute_environment: LOCAL_MACHINE\n"
                   "distributed_type: FSDP\n"
@@ -26,7 +28,14 @@ void ft__launch_accelerate(ft_text *out, const ft_launch *l)
                   "  fsdp_offload_params: %s\n"
                   "# per_device_train_batch_size: %" PRId64 "\n"
                   "# gradient_accumulation_steps: %" PRId64 "\n",
-                  mixed, l->nodes, l->search->asked->gpus, p->parallel.zero >= 3 ? "true" : "false",
+                  mixed, l->nodes, l->search->asked->gpus,
+                  p->parallel.zero >= 3 && !p->parallel.keep_gathered ? "true" : "false",
                   p->recompute == FT_RECOMPUTE_FULL ? "true" : "false",
                   p->offload & 1u << FT_OFFLOAD_PARAMETERS ? "true" : "false", p->batch, p->micros);
+    if (p->parallel.shard < 1) return;
+    ft__text_addf(out,
+                  "parallelism_config:\n"
+                  "  parallelism_config_dp_replicate_size: %" PRId64 "\n"
+                  "  parallelism_config_dp_shard_size: %" PRId64 "\n",
+                  p->parallel.dp / p->parallel.shard, p->parallel.shard);
 }

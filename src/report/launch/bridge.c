@@ -3,10 +3,13 @@
  * ddp and dataset of ConfigContainer. The recipe itself, data and checkpoints are the user's. */
 #include <string.h>
 
+#include "ranks/ranks.h"
 #include "report/launch/launch.h"
 #include "report/launch/settings.h"
+#include "report/launch/unsaid.h"
 
 static const ft_syntax hydra = {"  ", "=", " \\\n", "true", "false", "null"};
+static const ft_core_syntax core = {&hydra, "", "optimizer"};
 
 static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
 {
@@ -32,8 +35,12 @@ static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
     ft__setting_flag(out, &hydra, "model.sequence_parallel", p->sp);
     ft__setting_flag(out, &hydra, "ddp.use_distributed_optimizer", p->zero >= 1);
     ft__setting_flag(out, &hydra, "optimizer.use_distributed_optimizer",
-                     p->zero >= 1);   /* checked by itself, before the two are brought in line */
-    bool several = p->dp * p->cp > 1; /* gathers beside the next forward pass stand on reductions beside the backward */
+                     p->zero >= 1); /* checked by itself, before the two are brought in line */
+    bool several = p->dp * p->cp > 1 &&
+                   ft__ranks_overlaps(
+                       p,
+                       &l->search->request
+                            .work); /* gathers beside the next forward pass stand on reductions beside the backward */
     ft__setting_flag(out, &hydra, "ddp.overlap_grad_reduce", several);
     ft__setting_flag(out, &hydra, "ddp.overlap_param_gather", several && p->zero >= 1 && p->gather_ahead);
 }
@@ -50,18 +57,11 @@ static void precision(ft_text *out, ft_dtype dtype)
     ft__setting(out, &hydra, "mixed_precision", how);
 }
 
-/* All of it, since a recipe may have said some: layers beside "selective" are refused (transformer_config.py). */
+/* All of it, since a recipe may have said some. */
 static void recomputation(ft_text *out, const ft_launch *l)
 {
-    ft_recompute how = l->plan->layout.recompute;
     ft_text modules = {0};
-    bool full = how == FT_RECOMPUTE_FULL;
-    ft__setting(out, &hydra, "model.recompute_granularity",
-                full                            ? "full"
-                : how == FT_RECOMPUTE_SELECTIVE ? "selective"
-                                                : NULL);
-    ft__setting(out, &hydra, "model.recompute_method", full ? "uniform" : NULL);
-    ft__setting(out, &hydra, "model.recompute_num_layers", full ? "1" : NULL);
+    ft__launch_core_recompute(out, l, &core);
     ft__launch_modules(&modules, l, "", ",");
     if (modules.length)
         ft__text_addf(out, "  'model.recompute_modules=[%s]' \\\n", modules.at);
@@ -85,10 +85,23 @@ static void graphs(ft_text *out, const ft_launch *l)
     if (whole) ft__text_add(out, "  rerun_state_machine.check_for_nan_in_loss=false \\\n");
 }
 
+/* Of a recipe that fine-tunes (peft/lora.py). */
+static void adapters(ft_text *out, const ft_launch *l)
+{
+    const json_t *dropout = ft__launch_said(l, FT_KEY_ID_ADAPTER_DROPOUT);
+    ft_text targets = {0};
+    if (l->search->request.work.lora_rank < 1) return;
+    ft__setting_whole(out, &hydra, "peft.dim", l->search->request.work.lora_rank);
+    if (ft__launch_targets(&targets, l, "")) ft__text_addf(out, "  'peft.target_modules=[%s]' \\\n", targets.at);
+    if (dropout) ft__text_addf(out, "  peft.dropout=%g \\\n", json_number_value(dropout));
+    ft__text_drop(&targets, out);
+}
+
 void ft__launch_bridge(ft_text *out, const ft_launch *l)
 {
     const ft_layout *p = &l->plan->layout;
     const ft_workload *w = &l->search->request.work;
+    ft__launch_remark(out, l, "bridge", "Megatron-Bridge");
     ft__text_add(out, "$RECIPE \\\n");
     layout(out, l, &p->parallel);
     precision(out, w->dtype);
@@ -102,7 +115,8 @@ void ft__launch_bridge(ft_text *out, const ft_launch *l)
         ft__setting_flag(out, &hydra, "model.cpu_offloading", true);
         ft__setting_whole(out, &hydra, "model.cpu_offloading_num_layers", ft__offloaded_layers(l));
     }
-    if (w->lora_rank > 0) ft__setting_whole(out, &hydra, "peft.dim", w->lora_rank); /* of a recipe that fine-tunes */
+    ft__launch_core_options(out, l, &core);
+    adapters(out, l);
     ft__setting_whole(out, &hydra, "model.seq_length", w->seq);
     ft__setting_whole(out, &hydra, "dataset.sequence_length", w->seq);
     ft__setting_whole(out, &hydra, "train.micro_batch_size", p->batch);

@@ -51,6 +51,40 @@ static bool narrow_cache(const ft_fleet *f)
     return dtype && !strcmp(dtype, "fp8");
 }
 
+/* 16 bits of the other kind than the checkpoint's. */
+static bool half(const ft_fleet *f)
+{
+    const char *dtype = text_of(f, "dtype");
+    return dtype && !strcmp(dtype, "fp16");
+}
+
+static const json_t *said(const ft_fleet *f, ft_key_id key) { return ft__key_get(f->asked->base, key); }
+
+static const char *drafter(const ft_fleet *f) { return ft__engine_drafter(said(f, FT_KEY_ID_DRAFT)); }
+
+static int64_t draft_tokens(const ft_fleet *f)
+{
+    const json_t *tokens = said(f, FT_KEY_ID_DRAFT_TOKENS);
+    return tokens ? (int64_t)json_integer_value(tokens) : (int64_t)ft__keys[FT_KEY_ID_DRAFT_TOKENS].standard;
+}
+
+static void share(ft_text *out, const ft_fleet *f, const char *flag)
+{
+    double value = json_number_value(said(f, FT_KEY_ID_GPU_MEMORY_UTILIZATION));
+    if (value > 0) ft__text_addf(out, " %s %.3g", flag, value);
+}
+
+static void adapters(ft_text *out, const ft_fleet *f, const char *most)
+{
+    const json_t *rank = said(f, FT_KEY_ID_SERVED_RANK);
+    const int64_t count = (int64_t)json_integer_value(said(f, FT_KEY_ID_ADAPTERS));
+    if (count < 1) return;
+    ft__text_add(out, " --enable-lora");
+    whole(out, most, count);
+    whole(out, "--max-lora-rank",
+          rank ? (int64_t)json_integer_value(rank) : (int64_t)ft__keys[FT_KEY_ID_SERVED_RANK].standard);
+}
+
 typedef enum side { BOTH, PREFILLS, DECODES } side;
 
 /* -- vLLM -------------------------------------------------------------------------------------- */
@@ -67,12 +101,21 @@ static void vllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_engi
             budget = asked_whole(f, "max_num_batched_tokens", w->budget);
     if (seqs) whole(out, "--max-num-seqs", seqs);
     if (budget) whole(out, "--max-num-batched-tokens", budget);
-    double share = json_number_value(ft__key_get(f->asked->base, FT_KEY_ID_GPU_MEMORY_UTILIZATION));
-    if (share > 0) ft__text_addf(out, " --gpu-memory-utilization %.3g", share);
+    if (json_is_false(said(f, FT_KEY_ID_CHUNKED_PREFILL))) ft__text_add(out, " --no-enable-chunked-prefill");
+    share(out, f, "--gpu-memory-utilization");
+    adapters(out, f, "--max-loras");
+    if (json_string_value(said(f, FT_KEY_ID_SCHEDULING)) && !strcmp(text_of(f, "scheduling"), "priority"))
+        ft__text_add(out, " --scheduling-policy priority");
+    if (half(f)) ft__text_add(out, " --dtype float16");
     if (narrow(f)) ft__text_add(out, " --quantization fp8");
     if (narrow_cache(f)) ft__text_add(out, " --kv-cache-dtype fp8");
     if (w->drafts > 0)
         ft__text_addf(out, " --speculative-config '{\"method\": \"mtp\", \"num_speculative_tokens\": %g}'", w->drafts);
+    if (drafter(f))
+        ft__text_addf(out,
+                      " --speculative-config '{\"method\": \"draft_model\", \"model\": \"%s\", "
+                      "\"num_speculative_tokens\": %" PRId64 "}'",
+                      drafter(f), draft_tokens(f));
     if (s != BOTH)
         ft__text_addf(out, " --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"%s\"}'",
                       s == PREFILLS ? "kv_producer" : "kv_consumer");
@@ -93,7 +136,13 @@ static void sglang(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
     int64_t seqs = asked_whole(f, "max_num_seqs", w->max_seqs),
             budget = asked_whole(f, "max_num_batched_tokens", w->budget);
     if (seqs) whole(out, "--max-running-requests", seqs);
-    if (budget) whole(out, "--chunked-prefill-size", budget);
+    if (json_is_false(said(f, FT_KEY_ID_CHUNKED_PREFILL)))
+        whole(out, "--chunked-prefill-size", -1);
+    else if (budget)
+        whole(out, "--chunked-prefill-size", budget);
+    share(out, f, "--mem-fraction-static");
+    adapters(out, f, "--max-loras-per-batch");
+    if (half(f)) ft__text_add(out, " --dtype float16");
     if (narrow(f)) ft__text_add(out, " --quantization fp8");
     if (narrow_cache(f)) ft__text_add(out, " --kv-cache-dtype fp8_e4m3");
     if (w->drafts > 0)
@@ -101,6 +150,11 @@ static void sglang(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
                       " --speculative-algorithm EAGLE --speculative-num-steps %g --speculative-eagle-topk 1 "
                       "--speculative-num-draft-tokens %g",
                       w->drafts, w->drafts + 1);
+    if (drafter(f))
+        ft__text_addf(out,
+                      " --speculative-algorithm STANDALONE --speculative-draft-model-path %s --speculative-num-steps "
+                      "%" PRId64 " --speculative-eagle-topk 1 --speculative-num-draft-tokens %" PRId64,
+                      drafter(f), draft_tokens(f), draft_tokens(f) + 1);
     if (s != BOTH) ft__text_addf(out, " --disaggregation-mode %s", s == PREFILLS ? "prefill" : "decode");
     ft__text_add(out, "\n");
 }
@@ -133,6 +187,7 @@ static void trtllm(ft_text *out, const ft_fleet *f, const ft_way *w, const ft_en
     if (seqs) whole(out, "--max_batch_size", seqs);
     if (tokens) whole(out, "--max_num_tokens", tokens);
     if (cut) ft__text_add(out, " --enable_chunked_prefill");
+    share(out, f, "--kv_cache_free_gpu_memory_fraction");
     bool options = l->dp > 1 || narrow_cache(f) || w->drafts > 0 || s != BOTH;
     if (options) ft__text_add(out, " --extra_llm_api_options options.yaml");
     ft__text_add(out, "\n");
@@ -169,6 +224,10 @@ bool ft__engine_launch(ft_text *out, const char *name, const ft_fleet *f, const 
     for (size_t i = 0; i < WRITERS; i++)
         if (!strcmp(writers[i].name, name)) write = writers[i].write;
     if (!write) return false;
+    ft_text lacks = {0};
+    ft__engine_unsaid(&lacks, name, f);
+    if (lacks.length) ft__text_addf(out, "# %s has no flag for: %s\n", name, lacks.at);
+    ft__text_drop(&lacks, out);
     if (w->prefill.tp) {
         several(out, w->prefill_workers, ", which prefill", name);
         write(out, f, w, &w->prefill, PREFILLS);

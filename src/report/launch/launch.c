@@ -7,7 +7,7 @@
 #include "base/software.h"
 #include "report/launch/megatron.h"
 
-const ft_launcher ft__launchers[] = {
+static const ft_launcher launchers[] = {
     {"megatron", "flags of Megatron-LM's pretrain_gpt.py", false, ft__launch_megatron},
     {"bridge", "overrides of a Megatron-Bridge recipe", false, ft__launch_bridge},
     {"nemo", "a program that starts a NeMo recipe", false, ft__launch_nemo},
@@ -18,7 +18,7 @@ const ft_launcher ft__launchers[] = {
     {"srun", "a Slurm batch script", true, ft__launch_srun},
     {"mpirun", "an Open MPI command", true, ft__launch_mpirun},
 };
-const size_t ft__launcher_count = sizeof ft__launchers / sizeof *ft__launchers;
+static const size_t launcher_count = sizeof launchers / sizeof *launchers;
 static const char every_file[] = "all"; /* whatever starts such a plan of such a model */
 
 /* `files`: names, each between blanks. */
@@ -35,10 +35,10 @@ static ft_status starts_none(const char *name, const ft_framework *f, ft_error *
 {
     char others[256] = "";
     size_t used = 0;
-    for (size_t i = 0; i < ft__launcher_count; i++)
-        if (serves(&ft__launchers[i], f) && used < sizeof others)
+    for (size_t i = 0; i < launcher_count; i++)
+        if (serves(&launchers[i], f) && used < sizeof others)
             used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", *others ? ", " : "",
-                                     ft__launchers[i].name);
+                                     launchers[i].name);
     return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; these do: %s", name, f->name,
                        others);
 }
@@ -46,14 +46,14 @@ static ft_status starts_none(const char *name, const ft_framework *f, ft_error *
 ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_launcher **out, ft_error *err)
 {
     const char *names[16] = {0};
-    for (size_t i = 0; i < ft__launcher_count; i++) {
-        names[i] = ft__launchers[i].name;
+    for (size_t i = 0; i < launcher_count; i++) {
+        names[i] = launchers[i].name;
         if (strcmp(name, names[i]) != 0) continue;
-        *out = &ft__launchers[i];
+        *out = &launchers[i];
         if (serves(*out, f)) return FT_OK;
         return starts_none(name, f, err);
     }
-    const char *near = ft__nearest_software(name, names, ft__launcher_count);
+    const char *near = ft__nearest_software(name, names, launcher_count);
     return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
                               name, near)
                 : ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
@@ -169,8 +169,8 @@ size_t ft__launch_files(const ft_plan *p, const ft_launcher *out[FT_PLAN_MOST_EM
             if (ft__launcher_find(asked->emit[i], f, &out[count], &ignored) == FT_OK) count++;
         return count;
     }
-    for (size_t i = 0; i < ft__launcher_count && count < FT_PLAN_MOST_EMITTED; i++) {
-        const ft_launcher *l = &ft__launchers[i];
+    for (size_t i = 0; i < launcher_count && count < FT_PLAN_MOST_EMITTED; i++) {
+        const ft_launcher *l = &launchers[i];
         if (serves(l, f) && ft__launches(f, l->name, p->search.request.arch)) out[count++] = l;
     }
     return count;

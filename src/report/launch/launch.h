@@ -18,8 +18,6 @@ typedef struct ft_launcher {
     void (*write)(ft_text *out, const ft_launch *l);
 } ft_launcher;
 
-extern const ft_launcher ft__launchers[];
-extern const size_t ft__launcher_count;
 /* FT_E_NAME with the nearest where there is none; FT_E_RANGE where it is another framework's. */
 ft_status ft__launcher_find(const char *name, const ft_framework *framework, const ft_launcher **out, ft_error *err);
 /* Everything that a request asks for, before its search begins. */

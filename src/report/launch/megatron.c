@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/launch/launch.h"
+#include "report/launch/unsaid.h"
 
 void ft__megatron_flag(ft_text *out, const char *name) { ft__text_addf(out, "  --%s \\\n", name); }
 
@@ -115,15 +116,20 @@ static void offload(ft_text *out, const ft_launch *l)
         ft__megatron_whole(out, "cpu-offloading-num-layers", ft__offloaded_layers(l));
 }
 
+/* AttnBackend of core/transformer/enums.py. */
+static const char *backend(ft_attention_kind kind)
+{
+    if (kind == FT_CUDNN) return "fused";
+    if (kind == FT_EAGER) return "unfused";
+    return kind == FT_SDPA || kind == FT_XFORMERS || kind == FT_TRITON ? "auto" : "flash";
+}
+
 void ft__launch_megatron(ft_text *out, const ft_launch *l)
 {
     ft_text lacks = {0};
     const ft_workload *w = &l->search->request.work;
-    if (w->lora_rank > 0) ft__text_add(&lacks, "adapters");
-    if (w->dtype == FT_INT8 || w->dtype == FT_FP64)
-        ft__text_addf(&lacks, "%sits number format", lacks.length ? "; " : "");
     ft__megatron_lacks(&lacks, l->search->request.arch);
-    ft__megatron_ignores(&lacks, w);
+    ft__launch_unsaid(&lacks, l, "megatron");
     if (lacks.length) ft__text_addf(out, "# pretrain_gpt.py has no flags for: %s\n", lacks.at);
     ft__text_drop(&lacks, out);
     ft__text_add(out, "pretrain_gpt.py \\\n");
@@ -135,5 +141,5 @@ void ft__launch_megatron(ft_text *out, const ft_launch *l)
     ft__megatron_update(out, l);
     ft__megatron_model(out, l->search->request.arch, w->mtp);
     ft__text_add(out, "  --transformer-impl transformer_engine \\\n  --attention-backend ");
-    ft__text_add(out, ft__flashes(l->search->request.work.attention) ? "flash\n" : "auto\n");
+    ft__text_addf(out, "%s\n", backend(w->attention));
 }

@@ -15,8 +15,7 @@ void ft__megatron_model(ft_text *out, const ft_arch *a, int64_t mtp);
 /* What of the model no flag says, as "capped scores and logits; its activation"; nothing where they say it all. */
 void ft__megatron_lacks(ft_text *out, const ft_arch *a);
 /* What a request says of exchanges, optimizer and loss, where it is not Megatron-LM's own default (megatron_options.c);
- * and what of it no flag says. */
+ * what no flag says stands in unsaid.c. */
 void ft__megatron_exchanges(ft_text *out, const ft_launch *l);
 void ft__megatron_update(ft_text *out, const ft_launch *l);
-void ft__megatron_ignores(ft_text *out, const ft_workload *w);
 #endif

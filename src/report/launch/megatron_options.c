@@ -1,9 +1,10 @@
 /* megatron_options.c: exchanges, optimizer and loss as flags of Megatron-LM (megatron/training/arguments.py at
  * d98e8a64, and fields of ModelParallelConfig, TransformerConfig and OptimizerConfig, of which its flags are made):
- * what changes a step's time or memory and is not what Megatron-LM does by itself. What it has no flag for is named. */
+ * what changes a step's time or memory and is not what Megatron-LM does by itself. */
 #include "report/launch/megatron.h"
 
 #include "ranks/ranks.h"
+#include "report/launch/unsaid.h"
 
 static void expert_exchanges(ft_text *out, const ft_launch *l)
 {
@@ -13,6 +14,8 @@ static void expert_exchanges(ft_text *out, const ft_launch *l)
     ft__megatron_word(out, "moe-token-dispatcher-type", flex ? "flex" : "alltoall");
     if (flex) ft__megatron_word(out, "moe-flex-dispatcher-backend", "deepep");
     if (p->ep > 1 && p->expert_overlap > 0) ft__megatron_flag(out, "overlap-moe-expert-parallel-comm");
+    const json_t *capacity = ft__launch_said(l, FT_KEY_ID_EXPERT_CAPACITY);
+    if (capacity) ft__text_addf(out, "  --moe-expert-capacity-factor %g \\\n", json_number_value(capacity));
 }
 
 void ft__megatron_exchanges(ft_text *out, const ft_launch *l)
@@ -49,28 +52,7 @@ void ft__megatron_update(ft_text *out, const ft_launch *l)
         ft__megatron_word(out, "exp-avg-sq-dtype", moments);
     }
     if (w->clip) ft__megatron_word(out, "clip-grad", "1.0");
+    if (json_is_false(ft__launch_said(l, FT_KEY_ID_CLIP_GRAD))) /* by itself it clips */
+        ft__megatron_word(out, "clip-grad", "0.0");
     if (w->loss == FT_ENTROPY_FUSED) ft__megatron_flag(out, "cross-entropy-loss-fusion");
-}
-
-void ft__megatron_ignores(ft_text *out, const ft_workload *w)
-{
-    const bool adam = w->optimizer == FT_ADAMW || w->optimizer == FT_ADAMW_FOREACH;
-    const bool known = adam || w->optimizer == FT_SGD || w->optimizer == FT_SGD_MOMENTUM || w->optimizer == FT_MUON;
-    const struct {
-        bool is;
-        const char *what;
-    } all[] = {
-        {!known, "its optimizer"},
-        {w->ema, "a moving average of the weights"},
-        {w->updates_in_backward, "updates within the backward pass"},
-        {w->packed > 0, "lengths of the documents in a sequence"},
-        {w->loss_positions > 0, "positions that the loss leaves out"},
-        {w->loss != FT_ENTROPY_OF_MODEL && w->loss != FT_ENTROPY_FUSED, "its loss"},
-        {w->spared != 0, "what a remat policy keeps"},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (all[i].is) ft__text_addf(out, "%s%s", out->length ? "; " : "", all[i].what);
-    if (w->expandable_segments)
-        ft__text_addf(out, "%sexpandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True does it)",
-                      out->length ? "; " : "");
 }

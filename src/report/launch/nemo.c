@@ -5,10 +5,13 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ranks/ranks.h"
 #include "report/launch/launch.h"
 #include "report/launch/settings.h"
+#include "report/launch/unsaid.h"
 
 static const ft_syntax python = {"", " = ", "\n", "True", "False", "None"};
+static const ft_core_syntax core = {&python, "\"", "recipe.optim.config"};
 
 static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
 {
@@ -44,7 +47,8 @@ static void layout(ft_text *out, const ft_launch *l, const ft_parallel *p)
         ft__setting(out, &python, "strategy.expert_tensor_parallel_size", NULL);
     ft__setting_flag(out, &python, "strategy.sequence_parallel", p->sp);
     if (l->search->request.work.lora_rank > 0) return; /* gradients are few: as the recipe has them */
-    ft__setting_flag(out, &python, "strategy.ddp.overlap_grad_reduce", p->dp * p->cp > 1);
+    ft__setting_flag(out, &python, "strategy.ddp.overlap_grad_reduce",
+                     p->dp * p->cp > 1 && ft__ranks_overlaps(p, &l->search->request.work));
     ft__setting_flag(out, &python, "strategy.ddp.overlap_param_gather", p->zero >= 1 && p->gather_ahead);
     ft__setting_flag(out, &python, "recipe.optim.config.use_distributed_optimizer", p->zero >= 1);
 }
@@ -77,11 +81,7 @@ static void graphs(ft_text *out, const ft_launch *l)
 
 static void memory(ft_text *out, const ft_launch *l, const ft_layout *p)
 {
-    bool full = p->recompute == FT_RECOMPUTE_FULL;
-    const char *how = full ? "\"full\"" : p->recompute == FT_RECOMPUTE_SELECTIVE ? "\"selective\"" : NULL;
-    ft__setting(out, &python, "model.recompute_granularity", how);
-    ft__setting(out, &python, "model.recompute_method", full ? "\"uniform\"" : NULL);
-    ft__setting(out, &python, "model.recompute_num_layers", full ? "1" : NULL);
+    ft__launch_core_recompute(out, l, &core);
     ft_text modules = {0};
     ft__launch_modules(&modules, l, "\"", ", ");
     if (modules.length)
@@ -130,11 +130,36 @@ static void executor(ft_text *out, const ft_launch *l)
     ft__text_add(out, "    run.run(recipe, executor=executor)\n");
 }
 
+/* nemo/collections/llm/peft/lora.py. */
+static void adapters(ft_text *out, const ft_launch *l)
+{
+    const json_t *dropout = ft__launch_said(l, FT_KEY_ID_ADAPTER_DROPOUT);
+    ft_text targets = {0};
+    if (l->search->request.work.lora_rank < 1) return;
+    ft__setting_whole(out, &python, "recipe.peft.dim", l->search->request.work.lora_rank);
+    if (ft__launch_targets(&targets, l, "\"")) ft__text_addf(out, "recipe.peft.target_modules = [%s]\n", targets.at);
+    if (dropout) ft__text_addf(out, "recipe.peft.dropout = %g\n", json_number_value(dropout));
+    ft__text_drop(&targets, out);
+}
+
+/* Moments of fewer bits are the precision-aware optimizer's; fp8 is Transformer Engine's by uint8. */
+static void moments(ft_text *out, const ft_workload *w)
+{
+    if (w->moment_bytes <= 0 || w->moment_bytes >= 4) return;
+    const char *how = w->moment_bytes < 2 ? "uint8" : "bfloat16";
+    ft__text_addf(out,
+                  "recipe.optim.config.use_precision_aware_optimizer = True\n"
+                  "recipe.optim.config.exp_avg_dtype = torch.%s\n"
+                  "recipe.optim.config.exp_avg_sq_dtype = torch.%s\n",
+                  how, how);
+}
+
 void ft__launch_nemo(ft_text *out, const ft_launch *uneven)
 {
     const ft_launch evened = even(uneven), *l = &evened;
     const ft_layout *p = &l->plan->layout;
     const ft_workload *w = &l->search->request.work;
+    ft__launch_remark(out, l, "nemo", "NeMo");
     ft__text_add(out, "\"\"\"A recipe of NeMo with a plan's layout: python3 THIS RECIPE, as in llama3_8b.\"\"\"\n"
                       "import importlib\nimport os\nimport sys\n\nimport nemo_run as run\nimport torch\n"
                       "from nemo.collections.llm.recipes.precision import mixed_precision\n\n");
@@ -143,11 +168,15 @@ void ft__launch_nemo(ft_text *out, const ft_launch *uneven)
                   "    name=\"plan\", num_nodes=%" PRId64 ", num_gpus_per_node=%" PRId64 "%s\n)\n",
                   w->lora_rank > 0 ? "finetune" : "pretrain", l->nodes, l->gpus_per_node,
                   w->lora_rank > 0 ? ", peft_scheme=\"lora\"" : "");
-    if (w->lora_rank > 0) ft__setting_whole(out, &python, "recipe.peft.dim", w->lora_rank);
+    adapters(out, l);
     ft__text_add(out, "strategy, model = recipe.trainer.strategy, recipe.model.config\n");
     layout(out, l, &p->parallel);
     precision(out, w->dtype);
+    if (p->parallel.reduce_bytes == 2 && w->dtype != FT_FP32 && w->dtype != FT_TF32)
+        ft__text_add(out, "recipe.trainer.plugins.grad_reduce_in_fp32 = False\n");
     memory(out, l, p);
+    ft__launch_core_options(out, l, &core);
+    moments(out, w);
     ft__setting_whole(out, &python, "model.seq_length", w->seq);
     ft__setting_whole(out, &python, "recipe.data.seq_length", w->seq);
     ft__setting_whole(out, &python, "recipe.data.micro_batch_size", p->batch);

@@ -49,10 +49,14 @@ static void torchrun(ft_text *out, const ft_launch *l, const char *head, bool by
     ft__text_addf(out, " %s", program(l));
 }
 
+/* The allocator's, for every process. */
+static const char segments[] = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True";
+
 void ft__launch_torchrun(ft_text *out, const ft_launch *l)
 {
     if (rest(l)) ft__text_addf(out, "# on the last node --nproc-per-node=%" PRId64 "\n", rest(l));
     if (updates_on_host(l)) ft__text_addf(out, "OMP_NUM_THREADS=$(($(nproc) / %" PRId64 ")) ", l->gpus_per_node);
+    if (l->search->request.work.expandable_segments) ft__text_addf(out, "%s ", segments);
     torchrun(out, l, "$HEAD_NODE", false);
     ft__text_add(out, "\n");
 }
@@ -93,6 +97,7 @@ void ft__launch_srun(ft_text *out, const ft_launch *l)
     flags_of_its_own(out, l);
     if (updates_on_host(l))
         ft__text_addf(out, "export OMP_NUM_THREADS=$((SLURM_CPUS_ON_NODE / %" PRId64 "))\n", l->gpus_per_node);
+    if (l->search->request.work.expandable_segments) ft__text_addf(out, "export %s\n", segments);
     ft__text_add(out, "HEAD_NODE=$(scontrol show hostnames \"$SLURM_JOB_NODELIST\" | head -n 1)\n");
     const char *flags = strchr(program(l), '$');
     if (rest(l)) ft__text_addf(out, "export HEAD_NODE %s\n", flags ? flags + 1 : "");
@@ -108,6 +113,7 @@ void ft__launch_mpirun(ft_text *out, const ft_launch *l)
     ft__text_addf(out, "mpirun -np %" PRId64 " --map-by ppr:%" PRId64 ":node -x MASTER_ADDR=%s -x MASTER_PORT=29500",
                   l->search->asked->gpus, l->gpus_per_node, l->nodes > 1 ? "$HEAD_NODE" : "localhost");
     if (updates_on_host(l)) ft__text_addf(out, " -x OMP_NUM_THREADS=$(($(nproc) / %" PRId64 "))", l->gpus_per_node);
+    if (l->search->request.work.expandable_segments) ft__text_addf(out, " -x %s", segments);
     ft__text_addf(out,
                   " bash -c 'RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
                   "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE exec \"$@\"' "

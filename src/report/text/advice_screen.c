@@ -26,7 +26,7 @@ static void add_signed(ft_text *out, double value, int digits)
     ft__add_figure(out, fabs(value), digits);
 }
 
-/* `fits`: a column more, where the step as asked does not. */
+/* `fits`: a column more, where the step as asked or one of the changed ones has less than the room it wants. */
 static void advice_row(ft_columns *c, const ft_style *style, const ft_step_view *v, const ft_advice *a, int room,
                        bool fits)
 {
@@ -52,11 +52,18 @@ static int room_of(const ft_style *style)
     return room < 16 ? 16 : room > 56 ? 56 : room;
 }
 
+static bool scarce(const ft_step_view *v, const ft_advice *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (list[i].verdict != FT_FIT_YES) return true;
+    return !v->step->memory.fits;
+}
+
 static bool advice_table(ft_text *out, const ft_style *style, const ft_step_view *v, const char *title,
                          const ft_advice *list, size_t count)
 {
     ft_columns c;
-    bool fits = !v->step->memory.fits;
+    bool fits = scarce(v, list, count);
     int room = room_of(style) - (fits ? 6 : 0);
     ft__columns_init(&c, fits ? "lrrrrl" : "lrrrr");
     ft__cell_add(&c, title);
@@ -88,6 +95,7 @@ static void together_line(ft_text *out, const ft_style *style, const ft_step_vie
     ft__text_addf(&b, " %s", unit.name);
     int64_t asked = samples_of(v->asked), then = samples_of(&t->after);
     if (asked != then) ft__text_addf(&b, " for batch %" PRId64, then);
+    if (t->verdict == FT_FIT_TIGHT) ft__text_add(&b, ", tight");
     ft__line(out, style, "together", &a, b.at);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);

@@ -5,10 +5,9 @@
 #include <math.h>
 
 #include "base/json_write.h"
-#include "graph/operator.h"
 #include "report/text/style.h"
 
-const char *const ft__verdict_parts[FT_PARTS] = {
+static const char *const verdict_parts[FT_PARTS] = {
     [FT_PART_CONTRACTION] = "contraction",   [FT_PART_NORMALISATION] = "normalising",
     [FT_PART_ELEMENTWISE] = "elementwise",   [FT_PART_WAITS] = "waits for the host",
     [FT_PART_EXCHANGE] = "exposed exchange", [FT_PART_BUBBLE] = "bubble",
@@ -164,7 +163,7 @@ void ft__advice_why(ft_text *out, const ft_advice *a, const ft_change *now, cons
         double change = fabs(before[most] - a->part_ms[most]);
         if (told[most] || change < 0.02 * fabs(a->saves_ms) || !(change > 0)) break;
         told[most] = true;
-        ft__text_addf(out, "%s%s ", n ? ", " : ": ", ft__verdict_parts[most]);
+        ft__text_addf(out, "%s%s ", n ? ", " : ": ", verdict_parts[most]);
         ft_time_unit unit = ft__time_unit(fmax(before[most], a->part_ms[most]));
         ft__add_figure(out, before[most] / unit.ms, 3);
         ft__text_add(out, " to ");

@@ -4,7 +4,6 @@
 #include "explain/advice.h"
 #include "study/step_view.h"
 
-extern const char *const ft__verdict_parts[FT_PARTS];   /* "elementwise" */
 extern const char ft__closed_remark[];                  /* of a step whose exchanges were simulated */
 extern const char ft__inexact_remark[];                 /* "* not the same numbers ...", under rows with a star */
 extern const char *const ft__loading_words[4];          /* by ft_loading_stage */

@@ -92,16 +92,3 @@ void ft__text_add_csv(ft_text *out, const char *value)
     for (const char *s = value; *s; s++) ft__text_add_n(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
     ft__text_add_n(out, "\"", 1);
 }
-
-bool ft__columns_csv(ft_columns *c, ft_text *out)
-{
-    if (c->text.failed || !c->text.at) return false;
-    const char *at = c->text.at;
-    for (size_t i = 0; i < c->cells; i++, at += strlen(at) + 1) {
-        size_t column = i % (size_t)c->count;
-        if (column) ft__text_add_n(out, ",", 1);
-        ft__text_add_csv(out, at);
-        if (column == (size_t)c->count - 1 || i + 1 == c->cells) ft__text_add_n(out, "\n", 1);
-    }
-    return !out->failed;
-}

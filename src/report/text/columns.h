@@ -22,7 +22,6 @@ void ft__cell_add(ft_columns *c, const char *text); /* a whole cell of plain tex
 void ft__cell_addf(ft_columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Two blanks between columns, `indent` before the first; the first row dim where `heading`. False: out of memory. */
 bool ft__columns_print(ft_columns *c, ft_text *out, const ft_style *style, int indent, bool heading);
-/* The same as comma-separated values, quoted where they must be; and one value. */
+/* A value between commas, quoted where it must be. */
 void ft__text_add_csv(ft_text *out, const char *value);
-bool ft__columns_csv(ft_columns *c, ft_text *out);
 #endif

@@ -5,8 +5,6 @@
  */
 #include "report/text/compare_screen.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

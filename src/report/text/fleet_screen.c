@@ -2,7 +2,6 @@
 #include "report/text/fleet_screen.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "report/launch/engines.h"

@@ -158,6 +158,12 @@ static void cache_lines(ft_text *out, const ft_style *style, const ft_step_view 
         ft__text_addf(&b, " GiB%s for the weights alone", r->gpus > 1 ? " on each GPU" : "");
         ft__line(out, style, "fits", &a, b.at);
     }
+    const char *remedy = v->step->memory.remedy;
+    if (!v->step->memory.fits && remedy && *remedy && ft__widened_by(v->work) == FT_WEIGHTS_GGUF) {
+        ft__text_empty(&a);
+        ft__text_add_plain(&a, remedy);
+        ft__line(out, style, "would fit", &a, "");
+    }
     if (r->kv_bytes_per_token > 0) {
         ft__text_empty(&a);
         ft__text_empty(&b);

@@ -4,8 +4,6 @@
  * back, how far from the roof. Everything else explains these four.
  */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "kernel/kernel.h"
 #include "report/text/columns.h"

@@ -13,7 +13,8 @@ void ft__heading(ft_text *out, const ft_style *style, const char *text)
     ft__text_add(out, "\n");
 }
 
-void ft__line_begin(ft_text *out, const ft_style *style, const char *label)
+/* A dim label in its column, then the cursor stands where the figure goes. */
+static void begin_line(ft_text *out, const ft_style *style, const char *label)
 {
     ft__text_add(out, "  ");
     ft__ink(out, style, FT_INK_DIM);
@@ -24,7 +25,7 @@ void ft__line_begin(ft_text *out, const ft_style *style, const char *label)
 void ft__line(ft_text *out, const ft_style *style, const char *label, const ft_text *figure, const char *remark)
 {
     const char *text = figure->at ? figure->at : "";
-    ft__line_begin(out, style, label);
+    begin_line(out, style, label);
     ft__text_add(out, text);
     if (remark && *remark) {
         int gap = FT_LINE_FIGURE - ft__text_width(text);

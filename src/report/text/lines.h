@@ -8,8 +8,6 @@ enum { FT_LINE_LABEL = 12, FT_LINE_FIGURE = 18 };
 
 /* A blank line, then `text` in bold on one of its own. */
 void ft__heading(ft_text *out, const ft_style *style, const char *text);
-/* A dim label in its column, then the cursor stands where the figure goes. */
-void ft__line_begin(ft_text *out, const ft_style *style, const char *label);
 /* A label, a figure, and a remark in its column; an empty or absent remark is left out. */
 void ft__line(ft_text *out, const ft_style *style, const char *label, const ft_text *figure, const char *remark);
 /* Words of `text` on as many lines as the terminal's width asks for. */

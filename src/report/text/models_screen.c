@@ -2,9 +2,6 @@
 #include "report/text/models_screen.h"
 
 #include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "report/json/answer.h"
 #include "report/text/columns.h"

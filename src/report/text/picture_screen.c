@@ -3,11 +3,9 @@
 
 #include <inttypes.h>
 
-#include "memory/verdict.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
 #include "report/text/step_screen.h"
-#include "request/words.h"
 
 static void add_seconds(ft_text *out, double ms, int digits)
 {

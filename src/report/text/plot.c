@@ -6,7 +6,6 @@
  * its height.
  */
 #include <math.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,47 +46,56 @@ static int place(double value, double low, double high, int dots)
     return (int)lround((value - low) / (high - low) * (dots - 1));
 }
 
-void ft__plot(ft_text *out, const ft_style *style, const double *x, const double *y, size_t count, int columns,
-              int rows, const char *x_name, const char *y_name)
+typedef struct extent {
+    double left, right, top;
+} extent;
+
+static extent extent_of(const double *x, const double *y, size_t count)
 {
-    canvas c = {calloc((size_t)columns * (size_t)rows, 1), columns, rows, style->unicode ? 2 : 1,
-                style->unicode ? 4 : 1};
-    if (!c.dots || count == 0) {
-        if (!c.dots) out->failed = true;
-        free(c.dots);
-        return;
-    }
-    double left = x[0], right = x[0], top = 0;
+    extent e = {x[0], x[0], 0};
     for (size_t i = 0; i < count; i++) {
-        left = fmin(left, x[i]);
-        right = fmax(right, x[i]);
-        top = fmax(top, y[i]);
+        e.left = fmin(e.left, x[i]);
+        e.right = fmax(e.right, x[i]);
+        e.top = fmax(e.top, y[i]);
     }
+    return e;
+}
+
+static void draw(canvas *c, const extent *e, const double *x, const double *y, size_t count)
+{
     int from_x = 0, from_y = 0;
     for (size_t i = 0; i < count; i++) {
-        int to_x = place(x[i], left, right, columns * c.per_x), to_y = place(y[i], 0, top, rows * c.per_y);
+        int to_x = place(x[i], e->left, e->right, c->columns * c->per_x);
+        int to_y = place(y[i], 0, e->top, c->rows * c->per_y);
         if (i == 0) from_x = to_x, from_y = to_y;
-        for (int at = from_y; at != to_y; at += from_y < to_y ? 1 : -1) dot(&c, from_x, at);
-        for (int at = from_x; at != to_x; at += from_x < to_x ? 1 : -1) dot(&c, at, to_y);
-        dot(&c, to_x, to_y);
+        for (int at = from_y; at != to_y; at += from_y < to_y ? 1 : -1) dot(c, from_x, at);
+        for (int at = from_x; at != to_x; at += from_x < to_x ? 1 : -1) dot(c, at, to_y);
+        dot(c, to_x, to_y);
         from_x = to_x, from_y = to_y;
     }
-    for (int row = 0; row < rows; row++) {
-        bool labelled = row == 0 || row == rows - 1 || row == (rows - 1) / 2;
-        ft_text label = {0};
-        if (labelled) ft__add_figure(&label, top * (double)(rows - 1 - row) / (rows - 1), 3);
-        if (row == 0) ft__text_addf(&label, " %s", y_name);
-        ft__text_pad(out, 10 - ft__text_width(label.at ? label.at : ""));
-        if (label.at) ft__text_add(out, label.at);
-        ft__text_drop(&label, out);
-        ft__ink(out, style, FT_INK_DIM);
-        ft__text_add(out, style->unicode ? (labelled ? " ┤" : " │") : (labelled ? " +" : " |"));
-        ft__ink_end(out, style);
-        int last = columns - 1;
-        while (last >= 0 && !c.dots[row * columns + last]) last--;
-        for (int column = 0; column <= last; column++) add_cell(out, &c, column, row);
-        ft__text_add(out, "\n");
-    }
+}
+
+static void add_row(ft_text *out, const ft_style *style, const canvas *c, int row, double top, const char *y_name)
+{
+    bool labelled = row == 0 || row == c->rows - 1 || row == (c->rows - 1) / 2;
+    ft_text label = {0};
+    if (labelled) ft__add_figure(&label, top * (double)(c->rows - 1 - row) / (c->rows - 1), 3);
+    if (row == 0) ft__text_addf(&label, " %s", y_name);
+    ft__text_pad(out, 10 - ft__text_width(label.at ? label.at : ""));
+    if (label.at) ft__text_add(out, label.at);
+    ft__text_drop(&label, out);
+    ft__ink(out, style, FT_INK_DIM);
+    ft__text_add(out, style->unicode ? (labelled ? " ┤" : " │") : (labelled ? " +" : " |"));
+    ft__ink_end(out, style);
+    int last = c->columns - 1;
+    while (last >= 0 && !c->dots[row * c->columns + last]) last--;
+    for (int column = 0; column <= last; column++) add_cell(out, c, column, row);
+    ft__text_add(out, "\n");
+}
+
+/* The x axis, and its two ends. */
+static void add_axis(ft_text *out, const ft_style *style, int columns, const extent *e, bool plain, const char *x_name)
+{
     ft__text_pad(out, 11);
     ft__ink(out, style, FT_INK_DIM);
     ft__text_add(out, style->unicode ? "└" : "+");
@@ -95,17 +103,31 @@ void ft__plot(ft_text *out, const ft_style *style, const double *x, const double
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
     ft_text ends = {0};
-    bool plain = ft__points_plain(x, count);
-    ft__add_point(&ends, left, plain);
+    ft__add_point(&ends, e->left, plain);
     int used = ft__text_width(ends.at ? ends.at : "");
     ft__text_pad(out, 12);
     if (ends.at) ft__text_add(out, ends.at);
     ft__text_empty(&ends);
     ft__text_addf(&ends, "%s ", x_name);
-    ft__add_point(&ends, right, plain);
+    ft__add_point(&ends, e->right, plain);
     ft__text_pad(out, columns - used - ft__text_width(ends.at ? ends.at : ""));
     if (ends.at) ft__text_add(out, ends.at);
     ft__text_add(out, "\n");
     ft__text_drop(&ends, out);
+}
+
+void ft__plot(ft_text *out, const ft_style *style, const ft_plot *p)
+{
+    if (p->count == 0) return;
+    canvas c = {calloc((size_t)p->columns * (size_t)p->rows, 1), p->columns, p->rows, style->unicode ? 2 : 1,
+                style->unicode ? 4 : 1};
+    if (!c.dots) {
+        out->failed = true;
+        return;
+    }
+    const extent e = extent_of(p->x, p->y, p->count);
+    draw(&c, &e, p->x, p->y, p->count);
+    for (int row = 0; row < p->rows; row++) add_row(out, style, &c, row, e.top, p->y_name);
+    add_axis(out, style, p->columns, &e, ft__points_plain(p->x, p->count), p->x_name);
     free(c.dots);
 }

@@ -1,7 +1,6 @@
 /* ranks_screen.c: what a step on many GPUs adds to the screen of a step. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "report/text/columns.h"
 #include "report/text/lines.h"

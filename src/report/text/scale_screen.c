@@ -273,7 +273,7 @@ static bool curve(ft_text *out, const ft_style *style, const ft_scale_point *p, 
     if (width > MOST_PLOT_WIDTH) width = MOST_PLOT_WIDTH;
     if (count > 2 && width >= 20) {
         ft__text_add(out, "\n");
-        ft__plot(out, style, x, y, count, width, PLOT_HEIGHT, "GPUs", "t/s");
+        ft__plot(out, style, &(ft_plot){x, y, count, width, PLOT_HEIGHT, "GPUs", "t/s"});
     }
     return printed;
 }

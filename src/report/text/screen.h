@@ -27,7 +27,12 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
                       size_t count);
 bool ft__csv_sweep(ft_text *out, const char *key, bool header, const ft_device *device, const ft_screen_point *points,
                    size_t count);
-/* Time over x as dots, `columns` wide and `rows` high with its axes. */
-void ft__plot(ft_text *out, const ft_style *style, const double *x, const double *y, size_t count, int columns,
-              int rows, const char *x_name, const char *y_name);
+/* A curve as dots, `columns` wide and `rows` high with its axes. */
+typedef struct ft_plot {
+    const double *x, *y;
+    size_t count;
+    int columns, rows;
+    const char *x_name, *y_name;
+} ft_plot;
+void ft__plot(ft_text *out, const ft_style *style, const ft_plot *p);
 #endif

@@ -6,8 +6,6 @@
 #include "study/largest.h"
 #include "study/scale.h"
 
-enum { FT_SEVERAL = 64 }; /* kinds of GPU in one table */
-
 /* Lengths and batches down, GPUs across; as many tables as the terminal's width asks for. Of each answer only figures
  * are read, so that they may be of steps that are gone; `title` is what is said above them. */
 void ft__infers_title(ft_text *out, const ft_style *style, const ft_infer *r);

@@ -1,40 +1,44 @@
 /* sweep_screen.c: a kernel over a range of one size. */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "report/text/columns.h"
 #include "report/text/screen.h"
 
-enum { MOST_PLOT_WIDTH = 100, PLOT_HEIGHT = 14, NARROWEST_PLOT = 20 };
+enum { MOST_PLOT_WIDTH = 100, PLOT_HEIGHT = 14, NARROWEST_PLOT = 20, PLOT_MARGIN = 14 /* the figures beside it */ };
 
 static void add_tile(ft_text *cell, const ft_forecast *f)
 {
     if (f->tile_m > 0 && f->tile_n > 0) ft__text_addf(cell, "%dx%d", f->tile_m, f->tile_n);
 }
 
-bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points, size_t count)
+/* What a sweep of these points has to show beyond times. */
+typedef struct {
+    bool tiles, flops;
+    bool same; /* every point takes as long as the first: there is nothing to draw */
+} traits;
+
+static traits traits_of(const ft_screen_point *points, size_t count)
 {
-    bool tiles = false, flops = false;
+    traits has = {.same = count > 1};
     for (size_t i = 0; i < count; i++) {
-        tiles = tiles || points[i].forecast.tile_m > 0;
-        flops = flops || points[i].forecast.flops > 0;
+        const ft_forecast *f = &points[i].forecast;
+        has.tiles = has.tiles || f->tile_m > 0;
+        has.flops = has.flops || f->flops > 0;
+        has.same = has.same && f->ms == points[0].forecast.ms && f->high_ms == points[0].forecast.high_ms;
     }
+    return has;
+}
+
+static bool add_table(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points, size_t count,
+                      traits has, bool plain)
+{
     ft_columns c;
-    double *x = calloc(count, sizeof *x), *y = calloc(count, sizeof *y);
-    bool same = count > 1;
-    for (size_t i = 0; x && y && i < count; i++) {
-        x[i] = points[i].x;
-        y[i] = points[i].forecast.ms;
-        same = same && y[i] == y[0] && points[i].forecast.high_ms == points[0].forecast.high_ms;
-    }
-    bool plain = x && ft__points_plain(x, count);
-    ft__columns_init(&c, tiles ? "rrrrrrlrrl" : "rrrrrrl");
-    c.drop = tiles ? "ihgjfedc" : "gfedc"; /* the time and its interval last */
+    ft__columns_init(&c, has.tiles ? "rrrrrrlrrl" : "rrrrrrl");
+    c.drop = has.tiles ? "ihgjfedc" : "gfedc"; /* the time and its interval last */
     ft__cell_add(&c, key);
     static const char *const head[] = {"ms", "low", "high", "TFLOP/s", "GB/s"};
-    for (int i = 0; i < 5; i++) ft__cell_add(&c, head[i]);
-    if (tiles) {
+    for (size_t i = 0; i < sizeof head / sizeof *head; i++) ft__cell_add(&c, head[i]);
+    if (has.tiles) {
         ft__cell_add(&c, "tile");
         ft__cell_add(&c, "waves");
         ft__cell_add(&c, "split-K");
@@ -47,9 +51,9 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
         ft__add_figure(ft__cell(&c), f->low_ms, 4);
         ft__add_figure(ft__cell(&c), f->high_ms, 4);
         ft_text *cell = ft__cell(&c);
-        if (flops) ft__add_figure(cell, f->flops / f->ms / 1e9, 4);
+        if (has.flops) ft__add_figure(cell, f->flops / f->ms / 1e9, 4);
         ft__add_figure(ft__cell(&c), f->bytes / f->ms / 1e6, 4);
-        if (tiles) {
+        if (has.tiles) {
             add_tile(ft__cell(&c), f);
             cell = ft__cell(&c);
             if (f->waves > 0) ft__add_figure(cell, f->waves, 3);
@@ -60,18 +64,29 @@ bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, cons
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
-
-    if (same) ft__text_addf(out, "\n  %s changes nothing here.\n", key);
-    int width = style->width - 14;
-    if (width > MOST_PLOT_WIDTH) width = MOST_PLOT_WIDTH;
-    if (x && y && count > 1 && !same && width >= NARROWEST_PLOT) {
-        ft__text_add(out, "\n");
-        ft__plot(out, style, x, y, count, width, PLOT_HEIGHT, key, "ms");
-    }
-    printed = printed && x && y && !out->failed;
-    free(x);
-    free(y);
     return printed;
+}
+
+bool ft__screen_sweep(ft_text *out, const ft_style *style, const char *key, const ft_screen_point *points, size_t count)
+{
+    double *x = calloc(2 * count + 1, sizeof *x); /* and the times behind it */
+    if (!x) return false;
+    double *ms = x + count;
+    for (size_t i = 0; i < count; i++) {
+        x[i] = points[i].x;
+        ms[i] = points[i].forecast.ms;
+    }
+    const traits has = traits_of(points, count);
+    bool printed = add_table(out, style, key, points, count, has, ft__points_plain(x, count));
+    if (has.same) ft__text_addf(out, "\n  %s changes nothing here.\n", key);
+    int width = style->width - PLOT_MARGIN;
+    if (width > MOST_PLOT_WIDTH) width = MOST_PLOT_WIDTH;
+    if (count > 1 && !has.same && width >= NARROWEST_PLOT) {
+        ft__text_add(out, "\n");
+        ft__plot(out, style, &(ft_plot){x, ms, count, width, PLOT_HEIGHT, key, "ms"});
+    }
+    free(x);
+    return printed && !out->failed;
 }
 
 bool ft__csv_sweep(ft_text *out, const char *key, bool header, const ft_device *device, const ft_screen_point *points,

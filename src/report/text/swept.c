@@ -214,7 +214,7 @@ static bool draw_front(ft_text *out, const ft_style *style, const ft_swept *swee
     if (points > 1) {
         ft__text_addf(out, "\n  Tokens/s of a GPU over tokens/s of a client: %zu of %zu loads are beaten by none\n\n",
                       points, sweep->count);
-        ft__plot(out, style, x, y, points, width, PLOT_HEIGHT, "a client", "t/s");
+        ft__plot(out, style, &(ft_plot){x, y, points, width, PLOT_HEIGHT, "a client", "t/s"});
     }
     free(x);
     free(y);
@@ -254,7 +254,7 @@ bool ft__screen_swept(ft_text *out, const ft_style *style, const ft_swept *sweep
         y[points++] = json_number_value(v) / (shown[0]->u == COUNT ? 1e9 : 1);
     }
     ft__text_add(out, "\n");
-    if (points > 1) ft__plot(out, style, x, y, points, width, PLOT_HEIGHT, sweep->key, shown[0]->curve);
+    if (points > 1) ft__plot(out, style, &(ft_plot){x, y, points, width, PLOT_HEIGHT, sweep->key, shown[0]->curve});
     printed = x && y && !out->failed;
     free(x);
     free(y);

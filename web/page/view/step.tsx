@@ -380,7 +380,7 @@ function Changes(p: { advised: Step | null; apply: (c: Change) => void }): JSX.E
                         ? `${c.why ? '; ' : ''}memory ${c.memory_bytes > 0 ? '+' : '\u2212'}${bytes(Math.abs(c.memory_bytes))}`
                         : ''}
                     {c.exact === false ? '; changes the mathematics' : ''}
-                    {c.fits === false ? '; does not fit' : ''}
+                    {c.fits === false ? '; does not fit' : c.verdict === 'tight' ? '; hardly fits' : ''}
                 </p>
             </div>
             <button onClick={() => p.apply(c)} aria-label={`Apply: ${name}`}>
