@@ -98,6 +98,8 @@ ft_ref ft__cast(ft_build *b, ft_at at, ft_ref x, ft_dtype to);           /* x it
 ft_ref ft__dropout(ft_build *b, ft_at at, ft_ref x, double probability); /* x when not training or p 0 */
 /* act(first half) * second half of x's columns in one kernel, and one for its gradient. */
 ft_ref ft__swiglu(ft_build *b, ft_at at, ft_ref both, ft_ref weights);
+/* act(gate) * up in one kernel; its gradient is one, too, which writes over both (gate.c). */
+ft_ref ft__gate(ft_build *b, ft_at at, ft_ref gate, ft_ref up);
 /* relu(x)^2 times a weight per row, in one kernel; one more for its gradient. */
 ft_ref ft__relu2_weighed(ft_build *b, ft_at at, ft_ref x, ft_ref weights);
 ft_ref ft__add(ft_build *b, ft_at at, ft_ref x, ft_ref y);

@@ -121,7 +121,7 @@ static void undo(ft_tape *t, const ft_node *n)
     case FT_DO_LINEAR: ft__backward_linear(t, n, ft__contiguous(&t->b, n->at, g)); break;
     case FT_DO_MATMUL: ft__backward_matmul(t, n, g); break;
     case FT_DO_ATTENTION: ft__backward_attention(t, n, g); break;
-    case FT_DO_POINTWISE: ft__backward_pointwise(t, n, g); break;
+    case FT_DO_POINTWISE: (ft__is_gate(n) ? ft__backward_gate : ft__backward_pointwise)(t, n, g); break;
     case FT_DO_ROW: ft__backward_row(t, n, g); break;
     case FT_DO_EMBEDDING:
     case FT_DO_GATHER: ft__backward_lookup(t, n, g); break;

@@ -44,6 +44,10 @@ void ft__backward_recur(ft_tape *t, const ft_node *n, ft_ref g);
 /* gradient_rotary.c */
 void ft__backward_rotate(ft_tape *t, const ft_node *n);
 
+/* gate.c */
+bool ft__is_gate(const ft_node *n);
+void ft__backward_gate(ft_tape *t, const ft_node *n, ft_ref g);
+
 /* gradient_index.c */
 void ft__backward_scatter(ft_tape *t, const ft_node *n, ft_ref g);
 void ft__backward_permute(ft_tape *t, const ft_node *n, ft_ref g);

@@ -116,18 +116,6 @@ static bool find(pieces *p)
     return false;
 }
 
-/* A product over all rows becomes as many as there are pieces. */
-static void part(const pieces *p, ft_node *n)
-{
-    int64_t *side[] = {&n->op.u.gemm.m, &n->op.u.gemm.k, &n->op.u.gemm.n};
-    for (size_t i = 0; i < sizeof side / sizeof *side; i++) {
-        if (*side[i] != p->rows) continue;
-        *side[i] = p->piece;
-        n->count *= p->count;
-        return;
-    }
-}
-
 /* What of the forward pass runs again: the results are the pieces that stand for all of them already. How many. */
 static int again(const pieces *p, int32_t block, ft_node *out, ft_ref copies[2])
 {
@@ -175,7 +163,7 @@ static bool going_back(const pieces *p)
         ft_node *n = &g->nodes[i];
         if (ft__node_site(n) != FT_SITE_LM_HEAD || n->op.kind != FT_OP_GEMM) continue;
         const bool weights = n->op.u.gemm.k == p->rows;
-        part(p, n);
+        ft__part_product(n, p->rows, p->piece);
         if (n->in_count < FT_NODE_INPUTS) ft__node_in(n, copies[1]);
         if (!weights) continue;
         const int sums = summed(p, more);
@@ -193,7 +181,7 @@ bool ft__loss_chunked(ft_graph *g, int64_t piece)
         ft_tensor *t = &g->tensors[i];
         if (t->rows == p.rows && t->cols == (int64_t)p.vocab && t->role == FT_ACTIVATION) t->rows = piece;
     }
-    part(&p, &g->nodes[p.head]);
+    ft__part_product(&g->nodes[p.head], p.rows, p.piece);
     ft_node more[4];
     ft_ref copies[2];
     const int32_t end = g->blocks[p.block].first + g->blocks[p.block].count;

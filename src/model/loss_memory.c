@@ -23,32 +23,6 @@
 #include "graph/emit.h"
 #include "model/workload.h"
 
-/* Liger's chunks (ops/fused_linear_cross_entropy.py): as many as the vocabulary is wider than the hidden size, rounded
- * so that a chunk's rows are a power of two. */
-static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t hidden)
-{
-    int64_t chunks = (vocab + hidden - 1) / hidden, least = (rows + chunks - 1) / chunks, chunk = 1;
-    while (chunk < least) chunk *= 2;
-    return chunk < rows ? chunk : rows;
-}
-
-void ft__loss_in_chunks(ft_graph *g)
-{
-    ft_ref logits = FT_NONE, hidden = FT_NONE;
-    for (int32_t i = 0; i < g->node_count && logits == FT_NONE; i++) {
-        const ft_node *n = &g->nodes[i];
-        if (ft__node_site(n) != FT_SITE_LM_HEAD || n->verb != FT_DO_LINEAR || n->phase != FT_FORWARD) continue;
-        logits = n->out[0];
-        hidden = n->in[0];
-    }
-    if (logits == FT_NONE || hidden == FT_NONE) return;
-    const int64_t rows = g->tensors[logits].rows, cols = g->tensors[logits].cols;
-    const int64_t chunk = chunk_rows(rows, cols, g->tensors[hidden].cols);
-    for (int32_t i = 0; i < g->tensor_count; i++) /* times are the nodes', which stay whole */
-        if (g->tensors[i].rows == rows && g->tensors[i].cols == cols && g->tensors[i].role == FT_ACTIVATION)
-            g->tensors[i].rows = chunk;
-}
-
 bool ft__is_log_softmax(const ft_node *n)
 {
     return ft__node_site(n) == FT_SITE_LOSS && n->op.kind == FT_OP_ROW && n->op.name &&

@@ -134,9 +134,13 @@ ft_ref ft__part_mlp(ft_maker *m, ft_ref x, int64_t inter, const char *activation
     } else if (gated) {
         ft_ref gate = ft__linear(b, FT_AT(MLP_GATE_PROJ), x, inter, bias, FT_CUT_COLUMNS);
         bool later = m->arch->gate_limits || m->arch->gate_soft; /* the activation stands behind both products */
-        if (!later) gate = ft__part_activation(m, FT_AT(MLP_ACT), activation, gate);
+        bool at_once = one && !later && !ft__compiles(m->work) &&
+                       m->work->execution != FT_RUN_TORCHSCRIPT; /* a compiler joins the two by itself */
+        if (!later && !at_once) gate = ft__part_activation(m, FT_AT(MLP_ACT), activation, gate);
         ft_ref up = ft__linear(b, FT_AT(MLP_UP_PROJ), x, inter, bias, FT_CUT_COLUMNS);
-        h = later ? ft__part_gated(m, FT_AT(MLP_ACT), activation, gate, up) : ft__mul(b, FT_AT(MLP_ACT), gate, up);
+        h = at_once ? ft__gate(b, FT_AT(MLP_ACT), gate, up)
+            : later ? ft__part_gated(m, FT_AT(MLP_ACT), activation, gate, up)
+                    : ft__mul(b, FT_AT(MLP_ACT), gate, up);
     } else {
         h = ft__linear(b, FT_AT(MLP_UP_PROJ), x, inter, bias, FT_CUT_COLUMNS);
         h = ft__part_activation(m, FT_AT(MLP_ACT), activation, h);

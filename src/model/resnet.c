@@ -85,7 +85,7 @@ void ft__make_resnet(ft_maker *m)
      * grouped ones, more channels in than out behind larger filters, or few of them (torch/_inductor/graph.py,
      * decide_layout_opt), none of which a ResNet has. In fp32 pictures stay as they are said to lie: XLA leaves them
      * there (its layout assignment asks for matrix units first), and Inductor's are unmeasured. */
-    bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
+    bool compiled = ft__compiles(m->work);
     b->channels_last = !m->work->nchw || (compiled && b->math != FT_FP32 && b->math != FT_FP64);
     if (m->stack->wide_nchw && b->math != FT_FP16 && b->math != FT_BF16) b->channels_last = false;
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);

@@ -159,6 +159,7 @@ typedef struct ft_stack {
     ft_execution execution;
     ft_attention_kind attention;
     ft_compile_scope compile_scope;
+    ft_entropy loss;
     char cp_kind[16]; /* how context ranks exchange keys: a word of layout.h */
     bool master_weights;
     int zero;           /* over more than one data rank */
@@ -194,6 +195,7 @@ typedef enum ft_stack_role {
     FT_STACK_FOR_PORTED,              /* execution fused below 16 bits, on a GPU that this stack's file names */
     FT_STACK_FOR_FUSED_BEFORE_FP8,    /* execution fused, training on a GPU without fp8 */
     FT_STACK_FOR_FUSED,               /* execution fused */
+    FT_STACK_FOR_FUSED_LINEAR,        /* loss fused_linear, execution eager */
     FT_STACK_FOR_FIRST_FLASH,         /* master_weights, and attention is said to be flash1 */
     FT_STACK_FOR_MASTERS,             /* master_weights */
     FT_STACK_FOR_EAGER_SHARDS,        /* zero 3, execution eager */

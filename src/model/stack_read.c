@@ -129,14 +129,15 @@ static ft_status read_version(const json_t *said, const char *where, ft_stack *o
 
 static ft_status read_defaults(const json_t *object, const char *where, ft_stack *out, ft_error *err)
 {
-    static const char *const keys[] = {"execution",       "attention",      "compile_scope", "cp_kind",
-                                       "expert_dispatch", "master_weights", "zero",          "pytorch"};
+    static const char *const keys[] = {"execution",       "attention", "compile_scope",  "loss",   "cp_kind",
+                                       "expert_dispatch", "zero",      "master_weights", "pytorch"};
     static const char *const scopes[] = {"auto", "model", "layers"};
     static const char *const kinds[] = {"ring", "ulysses", "gather", "pytorch"};
     static const char *const dispatches[] = {"copies", "once"};
     const json_t *said = json_object_get(object, "defaults");
     char at[256];
-    int attention = (int)out->attention, scope = (int)out->compile_scope, kind = -1, dispatch = out->dispatch_once;
+    int attention = (int)out->attention, loss = (int)out->loss, scope = (int)out->compile_scope, kind = -1,
+        dispatch = out->dispatch_once;
     int64_t zero = out->zero;
     if (!said) return FT_OK;
     path(at, where, "defaults");
@@ -146,6 +147,7 @@ static ft_status read_defaults(const json_t *object, const char *where, ft_stack
     FT_TRY(read_executions(said, at, out, err));
     FT_TRY(read_word(said, "attention", ft__attention_words, COUNT(ft__attention_words), at, &attention, err));
     FT_TRY(read_word(said, "compile_scope", scopes, COUNT(scopes), at, &scope, err));
+    FT_TRY(read_word(said, "loss", ft__entropy_words, COUNT(ft__entropy_words), at, &loss, err));
     FT_TRY(read_word(said, "cp_kind", kinds, COUNT(kinds), at, &kind, err));
     FT_TRY(read_word(said, "expert_dispatch", dispatches, COUNT(dispatches), at, &dispatch, err));
     FT_TRY(ft__json_bool(said, "master_weights", FT_OPTIONAL, &out->master_weights, at, err));
@@ -153,6 +155,7 @@ static ft_status read_defaults(const json_t *object, const char *where, ft_stack
     FT_TRY(read_version(said, at, out, err));
     out->attention = (ft_attention_kind)attention;
     out->compile_scope = (ft_compile_scope)scope;
+    out->loss = (ft_entropy)loss;
     if (kind >= 0) snprintf(out->cp_kind, sizeof out->cp_kind, "%s", kinds[kind]);
     out->zero = (int)zero;
     out->dispatch_once = dispatch == 1;

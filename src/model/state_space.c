@@ -189,7 +189,7 @@ static ft_ref conv_once(ft_maker *m, const ft_scan *s, ft_ref x)
 
 bool ft__scan_has_kernels(const ft_maker *m)
 {
-    bool compiled = m->work->execution == FT_RUN_COMPILE || m->work->execution == FT_RUN_CUDA_GRAPH;
+    bool compiled = ft__compiles(m->work);
     return m->stack->fused_scan || m->engine || compiled;
 }
 

@@ -24,5 +24,5 @@ ft_weight_kernel ft__widened_by(const ft_workload *w)
     if (w->formats.said != FT_WEIGHTS_ANY) return w->formats.said;
     if (loaded == FT_WEIGHTS_GGUF) return loaded; /* llama.cpp's, which engines carry along for such files */
     if (ft__by_engine(w)) return FT_WEIGHTS_ANY;  /* the usual one for the format: Marlin's, bitsandbytes' for nf4 */
-    return w->execution == FT_RUN_COMPILE || w->execution == FT_RUN_CUDA_GRAPH ? FT_WEIGHTS_TORCHAO : loaded;
+    return ft__compiles(w) ? FT_WEIGHTS_TORCHAO : loaded;
 }

@@ -1,4 +1,4 @@
-/* words.c: what requests and stacks call kinds of attention and execution. */
+/* words.c: what requests and stacks call kinds of attention, execution and loss. */
 #include "model/workload.h"
 
 const char *const ft__attention_words[FT_ATTENTION_KINDS] = {
@@ -17,3 +17,6 @@ ft_attention_library ft__attention_library(ft_attention_kind k)
 const char *const ft__execution_words[FT_RUN_COUNT] = {
     [FT_RUN_EAGER] = "eager",           [FT_RUN_FUSED] = "fused", [FT_RUN_COMPILE] = "compile",
     [FT_RUN_CUDA_GRAPH] = "cuda_graph", [FT_RUN_IDEAL] = "ideal", [FT_RUN_TORCHSCRIPT] = "torchscript"};
+const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {
+    [FT_ENTROPY_OF_MODEL] = "model",  [FT_ENTROPY_UPCAST] = "upcast", [FT_ENTROPY_NARROW] = "narrow",
+    [FT_ENTROPY_CHUNKED] = "chunked", [FT_ENTROPY_FUSED] = "fused",   [FT_ENTROPY_FUSED_LINEAR] = "fused_linear"};

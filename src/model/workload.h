@@ -75,6 +75,7 @@ typedef enum ft_entropy {
     FT_ENTROPY_FUSED_LINEAR,
     FT_ENTROPY_COUNT
 } ft_entropy;
+extern const char *const ft__entropy_words[FT_ENTROPY_COUNT];
 
 /* What Megatron-Core's selective recomputation drops (recompute_modules): bits of ft_workload.again. */
 typedef enum ft_module {
@@ -209,6 +210,11 @@ static inline bool ft__updates_on_host(const ft_workload *w)
     const unsigned states = 1u << FT_OFFLOAD_OPTIMIZER | 1u << FT_OFFLOAD_OPTIMIZER_NVME | 1u << FT_OFFLOAD_PARAMETERS;
     return w->task == FT_TRAIN && w->optimizer != FT_NO_OPTIMIZER && (w->offload & states) != 0;
 }
+/* A compiler makes the kernels; a recorded graph replays what it made. */
+static inline bool ft__compiles(const ft_workload *w)
+{
+    return w->execution == FT_RUN_COMPILE || w->execution == FT_RUN_CUDA_GRAPH;
+}
 static inline bool ft__offloads(const ft_workload *w, ft_offload what)
 {
     return w->task == FT_TRAIN && (w->offload & 1u << what) != 0;
@@ -294,7 +300,9 @@ void ft__loss_fused(ft_graph *g);
 /* Losses of the logits that nothing goes back from, for the log; false: no memory. */
 bool ft__loss_figures(ft_graph *g, int figures);
 /* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time. */
-void ft__loss_in_chunks(ft_graph *g);
+bool ft__loss_in_chunks(ft_graph *g); /* false: no memory */
+/* A product over all rows becomes as many as there are pieces of them. */
+void ft__part_product(ft_node *n, int64_t rows, int64_t piece);
 /* The same in pieces of so many rows whose logits are kept going forward (a stack's loss_tokens). */
 void ft__loss_in_pieces(ft_graph *g, int64_t piece);
 /* Logits as a whole, and what the loss makes of them a part at a time. `saves`: but for the log-softmax, which

@@ -342,6 +342,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     json_decref(capped);
     FT_TRY(found);
     FT_TRY(ft__settle_pytorch(&said, out, err));
+    ft__take_for_liger(out);
     ft__take_for_ported(out);
     ft__take_for_earlier(out);
     ft__take_for_causal(out);

@@ -133,7 +133,8 @@ ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_mod
     ft_workload *w = &out->work;
     const json_t *packing = ft__key_get(object, FT_KEY_ID_PACKING);
     int moments = ft__word_of(said, FT_KEY_ID_MOMENTS);
-    w->loss = (ft_entropy)ft__word_of(said, FT_KEY_ID_LOSS);
+    const bool loss_of_stack = w->stack && !ft__given(said, FT_KEY_ID_LOSS);
+    w->loss = loss_of_stack ? w->stack->loss : (ft_entropy)ft__word_of(said, FT_KEY_ID_LOSS);
     w->loss_positions = ft__given(said, FT_KEY_ID_LOSS_POSITIONS) ? ft__whole_of(said, FT_KEY_ID_LOSS_POSITIONS) : 0;
     w->mtp = ft__whole_of(said, FT_KEY_ID_MTP);
     w->source = ft__whole_of(said, FT_KEY_ID_SOURCE);

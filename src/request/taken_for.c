@@ -18,6 +18,24 @@ void ft__take_for_first_flash(const ft_said *said, ft_model_request *out)
              "\"flash1\" with fp32 masters: taken for the stack \"%s\"; name another if it was one", w->stack->name);
 }
 
+/* A loss that makes no logits is Liger's where operators run one by one, and whoever turns it on (Trainer, TRL, Axolotl,
+ * LLaMA-Factory) turns its other kernels on. Weights of few bits are prepared by PEFT, shards are another stack's. */
+void ft__take_for_liger(ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    const bool plain = w->task == FT_TRAIN && w->execution == FT_RUN_EAGER && out->arch->design == FT_DECODER_ONLY;
+    const bool packed = w->weight_bits > 0 && w->weight_bits < 16;
+    if (w->stack || !plain || packed || w->master_weights || out->parallel.zero > 1) return;
+    if (w->loss != FT_ENTROPY_FUSED_LINEAR) return;
+    w->stack = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
+    if (*out->remark) return;
+    snprintf(out->remark, sizeof out->remark,
+             "\"loss\" \"fused_linear\" is Liger's: taken for the stack \"%s\", whose norms, rotary embeddings and "
+             "gates are "
+             "one kernel each; name another if it was one",
+             w->stack->name);
+}
+
 /* Transformer Engine has no attention that is written out: fused kernels around one, without sequence parallelism, are
  * software of before both. The answer says so, and the request may name another. */
 void ft__take_for_old(const ft_said *said, ft_model_request *out)

@@ -21,7 +21,7 @@ static unsigned sdpa_gpu(const ft_device *d)
 
 static ft_status check_execution(const ft_workload *w, const char *version, ft_error *err)
 {
-    const bool compiles = w->execution == FT_RUN_COMPILE || w->execution == FT_RUN_CUDA_GRAPH;
+    const bool compiles = ft__compiles(w);
     if (!compiles || w->pytorch->compiles) return FT_OK;
     return ft__fail_at(err, FT_E_RANGE, "execution", 0, 0,
                        "PyTorch %.20s has no torch.compile, which came with 2.0: \"%s\" is not forecast of it; it has "

@@ -97,9 +97,6 @@ const unsigned ft__remat_masks[15] = {KEEPS(QUERY_PROJ),
 #undef KEEPS
 #undef KEEPS_QKV
 #undef KEEPS_MLP
-const char *const ft__entropy_words[FT_ENTROPY_COUNT] = {
-    [FT_ENTROPY_OF_MODEL] = "model",  [FT_ENTROPY_UPCAST] = "upcast", [FT_ENTROPY_NARROW] = "narrow",
-    [FT_ENTROPY_CHUNKED] = "chunked", [FT_ENTROPY_FUSED] = "fused",   [FT_ENTROPY_FUSED_LINEAR] = "fused_linear"};
 const char *const ft__batching_words[FT_BATCHING_COUNT] = {
     [FT_BATCH_PAD] = "pad", [FT_BATCH_BUCKET] = "bucket", [FT_BATCH_PACK] = "pack"};
 const char *const ft__longer_words[FT_LONGER_COUNT] = {[FT_LONGER_CUT] = "cut", [FT_LONGER_DROP] = "drop"};

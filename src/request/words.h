@@ -58,7 +58,6 @@ extern const char *const ft__picture_words[FT_PICTURE_COUNT];
 extern const char *const ft__drawn_words[FT_DRAWN_COUNT];
 extern const char *const ft__look_words[FT_LOOK_COUNT];
 extern const char *const ft__adapter_words[4];
-extern const char *const ft__entropy_words[FT_ENTROPY_COUNT];
 extern const char *const ft__batching_words[FT_BATCHING_COUNT];
 extern const char *const ft__longer_words[FT_LONGER_COUNT];
 extern const char *const ft__moment_words[4];

@@ -249,6 +249,7 @@ static void of_a_step(void **state)
     (void)state;
     outcome plain = train(""), narrow = train(",\"loss\":\"narrow\""), fused = train(",\"loss\":\"fused\""),
             parts = train(",\"loss\":\"chunked\""), linear = train(",\"loss\":\"fused_linear\""),
+            written = train(",\"loss\":\"fused_linear\",\"stack\":\"pytorch\""),
             chosen = train(",\"loss_positions\":64"), ema = train(",\"ema\":true"),
             bf16 = train(",\"master_weights\":true"),
             small = train(",\"master_weights\":true,\"moments_dtype\":\"bf16\""), packed = train(",\"packing\":256"),
@@ -264,7 +265,8 @@ static void of_a_step(void **state)
     less("fp32 logits in parts", parts.peak, 0.9 * plain.peak);
     less("which are whole in 16 bits", linear.peak, parts.peak);
     golden_near("the same kernels", parts.busy, plain.busy, 0.01);
-    golden_near("the same products", linear.busy, narrow.busy, 0.01);
+    less("Liger's other kernels", linear.busy, narrow.busy);
+    less("products in chunks, whose sums are read and written every time", 1.05 * narrow.busy, written.busy);
     golden_near("an average of the weights", ema.optimizer, plain.optimizer + plain.weights, 0.01);
     less("its update", plain.busy, ema.busy);
     golden_near("moments of 16 bits beside fp32 copies: 12 bytes and 8", small.optimizer, bf16.optimizer * 8 / 12,
