@@ -6,8 +6,8 @@
 #include "terminal.h"
 
 /*
- * roff reads a leading dot or quote as a request, a backslash as an escape and a hyphen as a dash. It breaks no word, and a
- * list of formats is a word longer than the page is wide: a line may end behind each of its choices.
+ * roff reads a leading dot or quote as a request, a backslash as an escape and a hyphen as a dash. It breaks no word,
+ * and a list of formats is a word longer than the page is wide: a line may end behind each of its choices.
  */
 static void add_roff(ft_text *out, const char *text)
 {

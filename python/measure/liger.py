@@ -1,4 +1,7 @@
-"""Training steps of transformers with Liger's kernels and without: liger.py OUT, or liger.py --requests for the same as requests.
+"""Training steps of transformers with Liger's kernels and without: liger.py OUT PART, or liger.py --requests PART for the steps as requests.
+
+PART is `liger`, `plain` (the same models as transformers has them; in a process of its own, since Liger's norms and rotary
+embeddings replace those of the whole module) or `loop` (head and loss alone, in chunks: kernels by name, and what the host takes).
 
 Each case is a model of transformers made from its configuration in bf16, fused AdamW, tokens without a mask, the loss told how
 many tokens there are as Trainer does; with adapters, peft's under autocast. Medians of seven steps between CUDA events, one more
@@ -11,6 +14,7 @@ import gc
 import json
 import pathlib
 import sys
+import time
 import typing
 
 LLAMA_1B = {"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16, "num_attention_heads": 32,
@@ -54,6 +58,9 @@ CASES = [
     Case("llama 8B", LLAMA_8B, 2, 2048, rank=16),
     Case("llama 8B", LLAMA_8B, 2, 2048, liger=False, rank=16),
     Case("llama 8B", LLAMA_8B, 4, 4096, rank=16, recompute=True),
+    Case("qwen2 1.5B", QWEN2_1B, 4, 2048, liger=False),
+    Case("gemma 2B", GEMMA_2B, 2, 2048, liger=False),
+    Case("mistral 7B", MISTRAL_7B, 1, 4096, liger=False),
 ]
 PARTS = {"cross_entropy": "loss", "rms_norm": "norms", "rope": "rotary", "swiglu": "gates", "geglu": "gates", "element_mul": "scaled"}
 
@@ -70,7 +77,6 @@ def request(case: Case) -> dict:
 
 def build(case: Case) -> object:
     import torch
-    from liger_kernel.transformers import _apply_liger_kernel_to_instance
     from transformers import AutoConfig, AutoModelForCausalLM
     config = AutoConfig.for_model(**case.config, use_cache=False)
     config._attn_implementation = "sdpa"
@@ -80,6 +86,7 @@ def build(case: Case) -> object:
         torch.set_default_dtype(torch.float32)
     model = model.to(torch.bfloat16)
     if case.liger:
+        from liger_kernel.transformers import _apply_liger_kernel_to_instance
         _apply_liger_kernel_to_instance(model=model)
     if case.recompute:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
@@ -123,13 +130,60 @@ def measure(case: Case) -> dict:
             "busy_ms": round(sum(e.device_time for e in kernels) / 1e3, 3), "kernels": len(kernels), "parts_ms": parts, "peak_bytes": peak}
 
 
+def loop(tokens: int, hidden: int, vocabulary: int) -> dict:
+    """Head and loss in chunks, forward and back: kernels by name with times and how often, the host's time of the forward pass."""
+    import torch
+    from liger_kernel.ops import LigerFusedLinearCrossEntropyFunction
+    from torch.profiler import ProfilerActivity, profile
+    stream = torch.randn(tokens, hidden, device="cuda", dtype=torch.bfloat16, requires_grad=True)
+    head = (torch.randn(vocabulary, hidden, device="cuda", dtype=torch.bfloat16) / 64).requires_grad_()
+    labels = torch.randint(0, vocabulary, (tokens,), device="cuda")
+
+    def forward() -> torch.Tensor:
+        return LigerFusedLinearCrossEntropyFunction.apply(stream, head, labels)[0] / 7
+
+    def once() -> list[float]:
+        torch.cuda.synchronize()
+        begun = time.perf_counter()
+        loss = forward()
+        issued = time.perf_counter()
+        torch.cuda.synchronize()
+        ended = time.perf_counter()
+        loss.backward()
+        torch.cuda.synchronize()
+        return [issued - begun, ended - begun, time.perf_counter() - ended]
+
+    for _ in range(3):
+        once()
+    times = sorted(once() for _ in range(9))[4]
+    with profile(activities=[ProfilerActivity.CUDA]) as profiler:
+        once()
+    kernels: dict[str, list] = {}
+    for event in profiler.events():
+        if event.device_type == torch.autograd.DeviceType.CUDA:
+            row = kernels.setdefault(event.name[:80], [0, 0.0])
+            row[0] += 1
+            row[1] = round(row[1] + event.device_time, 2)
+    return {"host_ms": round(times[0] * 1e3, 3), "fw_ms": round(times[1] * 1e3, 3), "bw_ms": round(times[2] * 1e3, 3), "kernels": kernels}
+
+
+LOOPS = [(128, 2048, 128256), (512, 2048, 128256), (2048, 2048, 128256), (8192, 2048, 128256), (8192, 1024, 151936), (2048, 1024, 151936),
+         (4096, 2048, 256000), (4096, 4096, 32768), (16384, 4096, 128256), (8192, 5120, 152064), (1024, 3584, 152064), (8192, 768, 50304)]
+
+
 def main() -> None:
+    part = sys.argv[2]
     if sys.argv[1] == "--requests":
         for case in CASES:
-            print(json.dumps(request(case)))
+            if case.liger == (part == "liger"):
+                print(json.dumps(request(case)))
         return
     with pathlib.Path(sys.argv[1]).open("a", encoding="utf-8") as out:
+        for sizes in LOOPS if part == "loop" else []:
+            out.write(json.dumps({"tokens": sizes[0], "hidden": sizes[1], "vocabulary": sizes[2], **loop(*sizes)}) + "\n")
         for case in CASES:
+            if part == "loop" or case.liger != (part == "liger"):
+                continue
             row = {**case._asdict(), "config": case.config["model_type"]}
             try:
                 row.update(measure(case))

@@ -24,7 +24,8 @@ typedef enum ft_manner {
     FT_MANNER_GROUPED = 1 << 15,      /* one kernel for all of a product's uneven matrices: PyTorch's */
     FT_MANNER_STREAM = 1 << 16, /* a product of one row by a compiler's own kernel, which reads every weight once */
     FT_MANNER_GATED = 1 << 17,  /* the same with weights of 8 bits, behind a gate that every block computes again */
-    FT_MANNER_MASK_OF_KEYS = 1 << 18 /* attention that adds one row of a mask to the scores of all queries */
+    FT_MANNER_MASK_OF_KEYS = 1 << 18, /* attention that adds one row of a mask to the scores of all queries */
+    FT_MANNER_ADDS = 1 << 19          /* a product that is added to what stands where it goes */
 } ft_manner;
 
 /* Kernels that wait for one load before they issue the next: a node says how many waits one of its thread blocks has

@@ -4,6 +4,8 @@
 
 #include <math.h>
 
+#include "kernel/gemm_tiles.h"
+#include "kernel/kernel.h"
 #include "kernel/manner_constants.h"
 
 /* Routing is uneven and every group's last tile of rows part empty. */
@@ -91,6 +93,17 @@ bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out
     else
         out->u.gemm.m *= op->u.gemm.b;
     return true;
+}
+
+void ft__manner_adds(const ft_device *device, unsigned manner, const ft_op *op, ft_forecast *f)
+{
+    if (!(manner & FT_MANNER_ADDS) || op->kind != FT_OP_GEMM || !(f->ms > f->launch_ms)) return;
+    double result = (double)op->u.gemm.b * (double)op->u.gemm.m * (double)op->u.gemm.n * ft_dtype_bytes(op->dtype);
+    double moved = 2 * result / (FT_K_MANNER_ADDS_SHARE * device->memory_gbps * 1e6);
+    double ms = f->launch_ms + ft__smooth_max(f->ms - f->launch_ms, moved, FT_K_MANNER_ADDS_SMOOTH);
+    f->bytes += result;
+    f->roofline_ms = fmax(f->roofline_ms, f->bytes / (device->memory_gbps * 1e6));
+    ft__forecast_scale(f, ms / f->ms);
 }
 
 double ft__manner_traffic(unsigned manner)

@@ -11,6 +11,8 @@ bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out
 /* Log half-width of its interval at the 0.9 level, where the family's own is of kernels that differ more; 0: as it
  * is. */
 double ft__manner_width(unsigned manner);
+/* A product that adds to what is there reads its result behind the arithmetic of a tile, which hides little of it. */
+void ft__manner_adds(const ft_device *device, unsigned manner, const ft_op *op, ft_forecast *f);
 /* What it moves over what the operator says. */
 double ft__manner_traffic(unsigned manner);
 #endif

@@ -8,9 +8,9 @@
  * (`.item()`) and for whether there is anything to scale (`torch.equal`). Logits that are scaled or capped are so
  * inside the kernel.
  *
- * A finished graph has PyTorch's way: head, log-softmax, likelihood, and all of it back. Its nodes stay with the kernels
- * that run, a chunk at a time. The head's gradients stand where they did, at the start of the backward pass, which is
- * when what forward passes leave and they are there together; their time is the forward pass'. */
+ * A finished graph has PyTorch's way: head, log-softmax, likelihood, and all of it back. Its nodes stay with the
+ * kernels that run, a chunk at a time. The head's gradients stand where they did, at the start of the backward pass,
+ * which is when what forward passes leave and they are there together; their time is the forward pass'. */
 #include <math.h>
 
 #include "graph/emit.h"
@@ -86,13 +86,6 @@ static void join(const chunks *c, ft_node *n)
     n->count *= (float)c->times;
 }
 
-/* A product that adds to what is there reads its result, too. */
-static void adds_up(ft_node *n)
-{
-    double m = (double)n->op.u.gemm.m, k = (double)n->op.u.gemm.k, cols = (double)n->op.u.gemm.n;
-    n->traffic *= (float)(1 + m * cols / (m * k + k * cols + m * cols));
-}
-
 /* Both gradients, scaled in place by what comes in. */
 static int scaled(const chunks *c, const ft_node *back, ft_node *out)
 {
@@ -121,7 +114,7 @@ static bool going_back(const chunks *c)
         }
         const bool of_weights = n->op.u.gemm.k == c->rows;
         ft__part_product(n, c->rows, c->chunk);
-        if (of_weights) adds_up(n);
+        if (of_weights) n->manner |= FT_MANNER_ADDS;
         n->phase = FT_FORWARD;
         if (count < 2) count += scaled(c, n, &more[count]);
         last = i;

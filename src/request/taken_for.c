@@ -18,8 +18,8 @@ void ft__take_for_first_flash(const ft_said *said, ft_model_request *out)
              "\"flash1\" with fp32 masters: taken for the stack \"%s\"; name another if it was one", w->stack->name);
 }
 
-/* A loss that makes no logits is Liger's where operators run one by one, and whoever turns it on (Trainer, TRL, Axolotl,
- * LLaMA-Factory) turns its other kernels on. Weights of few bits are prepared by PEFT, shards are another stack's. */
+/* A loss that makes no logits is Liger's where operators run one by one, and whoever turns it on (Trainer, TRL,
+ * Axolotl, LLaMA-Factory) turns its other kernels on. Weights of few bits are prepared by PEFT, shards are another stack's. */
 void ft__take_for_liger(ft_model_request *out)
 {
     ft_workload *w = &out->work;

@@ -40,9 +40,9 @@ bool ft__ported(const ft_device *device, const ft_workload *work, const ft_node 
 /* Elements of `size` bytes that a row of a tile has: as many as divide `width`, a thread loading `most` bytes. */
 static double tile_row(double width, double size, double most)
 {
-    for (double load = most; load >= size; load /= 2)
-        if (fmod(width, THREADS * load / size) == 0) return THREADS * load / size;
-    return THREADS;
+    double load = most;
+    while (load > size && fmod(width, THREADS * load / size) != 0) load /= 2;
+    return THREADS * load / size;
 }
 
 /* Lines that an element takes where rows of a tile have so many of them, of `size` bytes each. */

@@ -176,6 +176,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     const float traffic = n->traffic * (float)ft__manner_traffic(n->manner),
                 effort = n->effort * (float)ft__manner_effort(t->device, n->manner, n->each, &op);
     apply_traffic(t->device, &op, (double)traffic, &k->forecast);
+    ft__manner_adds(t->device, n->manner, &op, &k->forecast);
     apply_cold(t->device, &op, t->g->parameters, &k->forecast);
     apply_walk(t->device, n, &k->forecast);
     apply_streams(t->device, &op, &k->forecast);

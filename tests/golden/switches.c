@@ -265,7 +265,7 @@ static void of_a_step(void **state)
     less("fp32 logits in parts", parts.peak, 0.9 * plain.peak);
     less("which are whole in 16 bits", linear.peak, parts.peak);
     golden_near("the same kernels", parts.busy, plain.busy, 0.01);
-    less("Liger's other kernels", linear.busy, narrow.busy);
+    less("Liger's other kernels", linear.busy, 0.95 * written.busy);
     less("products in chunks, whose sums are read and written every time", 1.05 * narrow.busy, written.busy);
     golden_near("an average of the weights", ema.optimizer, plain.optimizer + plain.weights, 0.01);
     less("its update", plain.busy, ema.busy);

@@ -122,6 +122,30 @@ static void rows_that_share_an_index_wait_for_each_other(void **state)
     assert_true(effort_of(FT_MANNER_MEET, 1e-3, &op) == 1);
 }
 
+/* data/measurements/h200/liger_loop.jsonl: us of the kernel that adds a chunk to the gradient of a head. */
+static void a_product_that_adds_up_waits_for_its_result(void **state)
+{
+    (void)state;
+    ft_device hopper = limit_device("h200_sxm");
+    double rows[][4] = {
+        {128256, 2048, 4, 396.8}, {151936, 1024, 64, 232.5}, {256000, 2048, 64, 800.7}, {128256, 4096, 512, 997}};
+    double alone[] = {167.5, 98.8, 321.8, 834.1};
+    for (size_t i = 0; i < 4; i++) {
+        ft_op op = op_of("gemm", FT_PASS_FWD);
+        op.u.gemm.b = 1;
+        op.u.gemm.m = (int64_t)rows[i][0];
+        op.u.gemm.n = (int64_t)rows[i][1];
+        op.u.gemm.k = (int64_t)rows[i][2];
+        ft_forecast f = {.ms = alone[i] * 1e-3, .low_ms = alone[i] * 0.9e-3, .high_ms = alone[i] * 1.1e-3},
+                    as_it_was = f;
+        ft__manner_adds(&hopper, 0, &op, &f);
+        assert_true(f.ms == as_it_was.ms);
+        ft__manner_adds(&hopper, FT_MANNER_ADDS, &op, &f);
+        assert_true(fabs(f.ms * 1e3 / rows[i][3] - 1) < 0.06);
+        assert_true(f.low_ms < f.ms && f.ms < f.high_ms);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -132,6 +156,7 @@ int main(void)
         cmocka_unit_test(a_mask_may_mean_another_kernel),
         cmocka_unit_test(fewer_rows_per_expert_are_more_uneven),
         cmocka_unit_test(rows_that_share_an_index_wait_for_each_other),
+        cmocka_unit_test(a_product_that_adds_up_waits_for_its_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
