@@ -52,6 +52,39 @@ static bool taken(const wave *w, const ft_candidate *c)
     return false;
 }
 
+static int by_bound_there(const void *a, const void *b)
+{
+    const ft_candidate *x = *(const ft_candidate *const *)a, *y = *(const ft_candidate *const *)b;
+    if (x->bound_ms != y->bound_ms) return x->bound_ms < y->bound_ms ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* A search by time beside the one that was asked for: the fastest that fits, and with it all that is faster. Where time
+ * is the goal, nothing is left that could be. */
+ft_status ft__plan_fastest(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
+{
+    double fastest = INFINITY;
+    size_t count = 0;
+    if (s->asked->goal != FT_GOAL_MEMORY && s->asked->goal != FT_GOAL_ENERGY) return FT_OK;
+    ft_candidate **open = ft__arena_array(out->arena, s->candidate_count + 1, sizeof *open);
+    if (!open) return ft__no_memory(err);
+    for (size_t i = 0; i < s->candidate_count; i++) {
+        ft_candidate *c = &s->candidates[i];
+        if (ft__plan_stands(c)) fastest = fmin(fastest, c->step_ms);
+        if (c->fate == FT_FATE_OPEN) open[count++] = c;
+    }
+    qsort(open, count, sizeof *open, by_bound_there);
+    for (size_t next = 0; next < count && open[next]->bound_ms < fastest;) {
+        wave w = {.s = s};
+        for (; next < count && w.count < WAVE && open[next]->bound_ms < fastest; next++) w.at[w.count++] = open[next];
+        FT_TRY(ft__workers_run(workers, w.count, 1, forecast, &w, err));
+        out->forecasts += w.count;
+        for (size_t i = 0; i < w.count; i++)
+            if (ft__plan_stands(w.at[i])) fastest = fmin(fastest, w.at[i]->step_ms);
+    }
+    return FT_OK;
+}
+
 /* Of what cannot fit and may be faster the next that holds least by its bound; NULL: nothing that could be nearer. */
 static ft_candidate *nearest(ft_search *s, double limit, double most, const wave *but)
 {
@@ -71,11 +104,11 @@ static bool looked_at(const ft_plan_request *r)
     return !r->tp.count && !r->pp.count && !r->zero.count && !r->batch.count && !r->recompute;
 }
 
-/* Those that would be faster and do not fit: of them the one that lacks least. */
+/* Those that would be faster than all that fit: of them the one that lacks least. */
 ft_status ft__plan_faster(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err)
 {
     ft_worker *worker = &workers->worker[0];
-    double limit = out->plan_count ? out->plans[0].step_ms : INFINITY, least = 2 * s->capacity;
+    double limit = out->pareto_count ? out->pareto[0]->step_ms : INFINITY, least = 2 * s->capacity;
     for (size_t i = 0; i < s->candidate_count; i++) {
         ft_candidate *c = &s->candidates[i];
         if (c->fate != FT_FATE_FORECAST || c->fits || c->step_ms >= limit || ft__plan_held(c) >= least) continue;

@@ -275,6 +275,7 @@ static ft_status run(ft_search *s, ft_scratch *scratch, ft_workers *w, ft_plan *
     FT_TRY(probe_all(s, w, err));
     for (size_t i = 0; i < s->candidate_count; i++) ft__plan_bound(s, &s->candidates[i]);
     FT_TRY(search(s, w, out, err));
+    if (!out->trial) FT_TRY(ft__plan_fastest(s, w, out, err));
     if (!out->trial) FT_TRY(ft__plan_smaller(s, w, out, err));
     count_fates(out);
     qsort(s->candidates, s->candidate_count, sizeof *s->candidates, ft__plan_orders(s->asked->goal));

@@ -147,7 +147,7 @@ struct ft_plan {
     double search_ms;
     ft_candidate *plans; /* the best first, in the search's memory */
     size_t plan_count;
-    ft_candidate *faster;  /* the nearest that would be faster and does not fit; NULL: none */
+    ft_candidate *faster;  /* the nearest that is faster than all that fit, and does not; NULL: none */
     const char *remedy;    /* what would make it fit; "" for none */
     ft_candidate **pareto; /* time against memory, the fastest first */
     size_t pareto_count;
@@ -199,8 +199,10 @@ json_t *ft__plan_json(const ft_plan *p, const ft_layout *layout);
 double ft__plan_held(const ft_candidate *c);
 bool ft__plan_stands(const ft_candidate *c);
 int ft__plan_by_time(const void *a, const void *b);
-/* Forecasts what may hold less than everything that was; what would be faster and lacks least; time against memory; the
- * plans again with slower networks. */
+/* Forecasts what may be faster than everything that was, where the goal is another; what may hold less; what would be
+ * faster than all that fit and lacks least, once `pareto` is known; time against memory; the plans again with slower
+ * networks. */
+ft_status ft__plan_fastest(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err);
 ft_status ft__plan_smaller(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err);
 ft_status ft__plan_faster(ft_search *s, ft_workers *workers, ft_plan *out, ft_error *err);
 ft_status ft__plan_pareto(ft_search *s, ft_plan *out, ft_error *err);

@@ -77,6 +77,8 @@ static const char *const cases[] = {
     "\"model\":\"llama-2-7b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":64,\"framework\":\"deepspeed\"",
     "\"model\":\"llama-3-8b\",\"gpu\":\"h100_sxm\",\"gpus\":16,\"global_batch\":32,\"seq\":2048,\"objective\":"
     "\"energy\"",
+    "\"model\":\"llama-3-8b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":32,\"seq\":2048,"
+    "\"search\":{\"cp\":1},\"objective\":\"memory\"",
     "\"model\":\"llama-3-8b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":64,\"framework\":\"deepspeed\","
     "\"allow\":[\"offload\"]",
     "\"model\":\"llama-3-8b\",\"gpu\":\"a100_sxm_40gb\",\"gpus\":8,\"global_batch\":32,\"seq\":4096,\"allow\":"
@@ -105,6 +107,11 @@ static void pruned_search_finds_what_all_of_it_finds(void **state)
             if (!json_equal(json_array_get(a, k), json_array_get(b, k)))
                 fail_msg("%s: plan %zu takes %g ms, of all %g", cases[i], k, number(json_array_get(a, k), "step_ms"),
                          number(json_array_get(b, k), "step_ms"));
+        if (!json_equal(json_object_get(some, "would_fit"), json_object_get(all, "would_fit")))
+            fail_msg("%s: another layout is the nearest that does not fit", cases[i]);
+        const json_t *fastest = json_array_get(json_object_get(some, "pareto"), 0);
+        if (!json_equal(fastest, json_array_get(json_object_get(all, "pareto"), 0)))
+            fail_msg("%s: another layout is the fastest that fits", cases[i]);
         spared += number(some, "forecast") < 0.7 * number(all, "forecast");
         json_decref(some);
         json_decref(all);
