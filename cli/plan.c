@@ -26,7 +26,7 @@ static int print(const cli_asker *a, const ft_plan *p)
     ft_text out = {0};
     ft_text lines = {0};
     ft_style style = cli_style(a->args);
-    ft__idle_say(p->idle.at, p->idle.count, &lines);
+    ft__plan_say(p, &lines);
     ft__launch_warnings(&lines, p);
     warn(a, &lines);
     if (a->json) {

@@ -35,6 +35,7 @@ typedef struct ft_model_request {
     unsigned pictures;           /* bits by ft_picture: drawings that are asked for */
     bool closed_forms;           /* exchanges by formula, even where the cluster asks for a simulation */
     bool version_turns;          /* the version of PyTorch that is named has no such attention, or no such segments */
+    bool packs_examples;         /* the remark says that sequences are packed, as its stack's recipes have them */
     char remark[200];            /* a warning about the request itself; "" for none */
     char quantized[160];         /* what became of quantization_config, where it is not what is forecast; or "" */
     ft_idle_key idle[FT_KEY_COUNT];

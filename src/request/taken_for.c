@@ -99,6 +99,7 @@ void ft__take_for_packed(const ft_said *said, ft_model_request *out)
                           w->trainer == FT_TRAINER_SFT;
     w->one_document = told || !examples || out->parallel.cp > 1;
     if (w->one_document || ft__documents(w) < 1 || *out->remark) return;
+    out->packs_examples = true;
     snprintf(out->remark, sizeof out->remark,
              "sequences are packed from examples of %lld tokens, as the recipes of the stack \"%s\" have them; "
              "\"packing\" says yours, %lld: none",

@@ -94,6 +94,8 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_chosen
     if (status == FT_OK) status = ft__plan_best(ft, scratch, &request, plan, err);
     if (status == FT_OK) {
         const ft_search *s = &plan->search;
+        if (*plan->remark && (!out->warnings.length || !strstr(out->warnings.at, plan->remark)))
+            ft__text_addf(&out->warnings, "%s%s", out->warnings.length ? "\n" : "", plan->remark);
         if (!out->count) out->idle = plan->idle;
         ft__idle_keep(&out->idle, &plan->idle);
         c->nodes = (c->gpus + s->cluster.gpus_per_node - 1) / s->cluster.gpus_per_node;

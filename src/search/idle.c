@@ -1,7 +1,9 @@
-/* idle.c: keys of the request that no layout of the search has a use for.
+/* idle.c: keys of the request that no layout of the search has a use for, and what else `train` would warn of.
  *
  * A key may wait for a degree: how stages are scheduled says nothing of one stage and all of eight. So a key is idle in
  * a plan where it is in every layout that is looked at. */
+#include <string.h>
+
 #include "request/effects.h"
 #include "search/plan.h"
 
@@ -44,12 +46,37 @@ static void allowed_for_nothing(const ft_search *s, ft_idle_list *list)
         if (all[i].asked && !all[i].came) ft__idle_put(list, FT_KEY_ID_ALLOW, asked > 1 ? all[i].part : all[i].why);
 }
 
+/* Before anything else is read into the scratch. Layouts whose ranks share sequences have whole ones (space.c). */
+static ft_status keep_remarks(const ft_search *s, ft_plan *out, ft_error *err)
+{
+    const ft_model_request *r = &s->request;
+    const bool whole = r->packs_examples && r->work.one_document;
+    ft_text t = {0};
+    if (r->remark[0] && !whole) ft__text_add(&t, r->remark);
+    if (r->quantized[0]) ft__text_addf(&t, "%s%s", t.length ? "\n" : "", r->quantized);
+    if (r->arch->nearest)
+        ft__text_addf(&t, "%san unknown architecture, read as %s", t.length ? "\n" : "", r->arch->model_type);
+    if (r->arch->warnings && *r->arch->warnings) ft__text_addf(&t, "%s%s", t.length ? "\n" : "", r->arch->warnings);
+    if (t.length && !t.failed) out->remark = ft__arena_copy(out->arena, t.at, t.length);
+    bool lost = t.failed || !out->remark;
+    if (lost) out->remark = "";
+    ft__text_free(&t);
+    return lost ? ft__no_memory(err) : FT_OK;
+}
+
+void ft__plan_say(const ft_plan *p, ft_text *out)
+{
+    if (*p->remark) ft__text_addf(out, "%s%s", out->length ? "\n" : "", p->remark);
+    ft__idle_say(p->idle.at, p->idle.count, out);
+}
+
 ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err)
 {
     const ft_idle_list *known = &s->asked->idle;
     ft_said said;
     size_t count = 0;
     ft_idle_key *at = out->idle.at;
+    FT_TRY(keep_remarks(s, out, err));
     for (size_t i = 0; i < s->request.idle_count && count < FT_IDLE_MOST; i++)
         if (!not_idle(s, s->request.idle[i].key)) at[count++] = s->request.idle[i];
     if (count) FT_TRY(ft__model_request_said(s->asked->base, &said, err));

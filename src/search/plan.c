@@ -298,7 +298,7 @@ ft_status ft__plan_in_format(const ft_context *ft, ft_scratch *scratch, const ft
     ft_workers w = {0};
     memset(out, 0, sizeof *out);
     out->trial = trial;
-    out->remedy = "";
+    out->remedy = out->remark = "";
     out->arena = ft__arena_new(0);
     if (!out->arena) return ft__no_memory(err);
     ft_search *s = &out->search;

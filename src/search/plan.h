@@ -104,8 +104,10 @@ ft_status ft__plan_rollout(ft_search *s, ft_scratch *scratch, ft_error *err);
 /* Whether the search lists values of ZeRO, schedules or recomputation that the framework does not have beside some that
  * it has. */
 bool ft__plan_asks_in_vain(const ft_search *s);
-/* Keys of the request that have no effect in any of the candidates' steps (idle.c). */
+/* Keys of the request that have no effect in any of the candidates' steps, and what `train` would warn of besides
+ * (idle.c); both as lines, behind those that are there. */
 ft_status ft__plan_idle(const ft_search *s, ft_plan *out, ft_error *err);
+void ft__plan_say(const ft_plan *p, ft_text *out);
 /* The request with a candidate's layout. */
 ft_model_request ft__plan_request_of(const ft_search *s, const ft_layout *layout);
 /* Whether how context ranks exchange is worth a word: it is not what frameworks do by themselves. */
@@ -158,6 +160,7 @@ struct ft_plan {
     ft_plan_of_format formats[1 + FT_PLAN_FORMATS]; /* where others are allowed: the job's own first */
     size_t format_count;
     ft_idle_list idle;  /* keys that no layout has a use for */
+    const char *remark; /* what the request was taken for, and what was made of its model; "" for nothing */
     int64_t least_gpus; /* nothing fits: the fewest that would do; 0: not known */
     ft_arena *arena;
 };

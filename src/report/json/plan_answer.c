@@ -232,7 +232,7 @@ void ft__answer_plan(ft_text *out, const json_t *id, const ft_plan *p)
     formats(out, p);
     sensitivity(out, p);
     ft_text lines = {0};
-    ft__idle_say(p->idle.at, p->idle.count, &lines);
+    ft__plan_say(p, &lines);
     ft__launch_warnings(&lines, p);
     if (lines.length) ft__answer_lines(out, "warnings", lines.at);
     ft__text_drop(&lines, out);
