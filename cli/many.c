@@ -83,10 +83,15 @@ bool cli_many_screen(const cli_args *args, ft_text *out, const ft_style *style, 
     return printed;
 }
 
+void cli_add_groups(ft_text *out, const ft_parallel *p)
+{
+    if (out->failed) return;
+    out->length--;
+    ft__answer_groups(out, p);
+    ft__text_add(out, "}");
+}
+
 void cli_many_answer(const cli_args *args, ft_text *out, const ft_step_view *v)
 {
-    if (!cli_has(args, OPT_RANK_GROUPS) || !v->parallel || out->failed) return;
-    out->length--;
-    ft__answer_groups(out, v->parallel);
-    ft__text_add(out, "}");
+    if (cli_has(args, OPT_RANK_GROUPS) && v->parallel) cli_add_groups(out, v->parallel);
 }

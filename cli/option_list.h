@@ -93,7 +93,8 @@
       "write the step as a trace for Perfetto or chrome://tracing")                                                    \
     X(CHAKRA, "chakra", 0, FOLDER, "DIR", NULL, TRAIN, OUTPUT,                                                         \
       "write the step as MLCommons Chakra execution traces, a file per rank, for ASTRA-sim")                           \
-    X(RANK_GROUPS, "groups", 0, SWITCH, NULL, NULL, TRAIN, OUTPUT, "also print the layout's rank groups (Megatron's)") \
+    X(RANK_GROUPS, "groups", 0, SWITCH, NULL, NULL, TRAIN | PLANS, OUTPUT,                                             \
+      "also print the rank groups of the layout, of plans the first (in Megatron's order)")                            \
     X(ADVICE, "advice", 0, CHOICE, "few|all|none", "few", TRAIN | INFER | SERVE, OUTPUT,                               \
       "what to change, by the time it saves; all: with verdicts, reasons and findings (in JSON only on request)")      \
     X(TECHNIQUES, "techniques", 0, SWITCH, NULL, NULL, TRAIN | INFER, OUTPUT,                                          \

@@ -4,6 +4,7 @@
 
 #include "ask.h"
 #include "commands.h"
+#include "many.h"
 #include "progress.h"
 #include "report/json/fleet_answer.h"
 #include "report/json/plan_answer.h"
@@ -11,6 +12,7 @@
 #include "report/launch/launch.h"
 #include "report/launch/unsaid.h"
 #include "report/text/fleet_screen.h"
+#include "report/text/network_screen.h"
 #include "report/text/plan_screen.h"
 #include "terminal.h"
 
@@ -29,11 +31,14 @@ static int print(const cli_asker *a, const ft_plan *p)
     ft__plan_say(p, &lines);
     ft__launch_warnings(&lines, p);
     warn(a, &lines);
+    const bool groups = cli_has(a->args, OPT_RANK_GROUPS) && p->plan_count;
     if (a->json) {
         ft__answer_plan(&out, NULL, p);
+        if (groups) cli_add_groups(&out, &p->plans[0].layout.parallel);
         ft__text_add(&out, "\n");
-    } else if (!ft__screen_plan(&out, &style, p)) {
-        out.failed = true;
+    } else {
+        out.failed |= !ft__screen_plan(&out, &style, p);
+        if (groups) ft__screen_groups(&out, &style, &p->plans[0].layout.parallel);
     }
     int status = a->json ? cli_print(&out) : cli_show(&out, &style);
     return !status && !p->plan_count ? 1 : status;
@@ -77,6 +82,8 @@ static int plan_serving(const cli_args *args)
     ft_fleet fleet = {0};
     ft_error err = {0};
     cli_progress progress;
+    if (cli_has(args, OPT_RANK_GROUPS))
+        return cli_usage(args->command, "--groups is of a training step's layout; servers are tensor ranks in a row");
     int status = cli_asker_open(&a, args, "plan_serve");
     if (!status && a.gpu_count > 1)
         status = cli_usage(args->command, "\"plan\" looks at one kind of GPU; \"choose\" at several");
