@@ -291,6 +291,21 @@ static void refusals(ft_text *out, const ft_style *style, const ft_chosen *c)
     ft__text_drop(&t, out);
 }
 
+void ft__choices_note(ft_text *out, const ft_style *style, const ft_choices_shown *shown, const char *whose)
+{
+    ft_text t = {0};
+    if (shown->front)
+        ft__text_add(&t, "The front has no choice that is both faster and cheaper; its knee is the corner nearest to "
+                         "both. ");
+    if (shown->offers)
+        ft__text_addf(&t, "Dollars are the cheapest %s (data/prices), whole instances%s.", whose,
+                      shown->own ? ", where no price is yours" : "");
+    else if (shown->own)
+        ft__text_add(&t, "Dollars are by your own price of a GPU-hour.");
+    if (t.length) ft__add_wrapped(out, style, t.at);
+    ft__text_drop(&t, out);
+}
+
 bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, const ft_chosen *c)
 {
     title(out, style, model, c);
@@ -303,12 +318,18 @@ bool ft__screen_choose(ft_text *out, const ft_style *style, const char *model, c
     if (c->best == c->count && c->least_gpus)
         ft__text_addf(out, "  %" PRId64 " %s %s are the smallest cluster that it fits on.\n", c->least_gpus,
                       ft__times(style), c->least_gpu);
+    ft_choices_shown shown = {.front = false};
+    bool refused = false;
+    for (size_t i = 0; i < c->count; i++) {
+        const ft_choice *one = &c->choices[i];
+        refused = refused || *one->why;
+        shown.front = shown.front || one->front;
+        shown.offers = shown.offers || (one->planned && ft__choice_offer(one));
+        shown.own = shown.own || (one->planned && one->own_usd >= 0);
+    }
     bool printed = table(out, style, c);
-    ft__text_add(out, "\n");
+    if (shown.front || shown.offers || shown.own || refused) ft__text_add(out, "\n");
     refusals(out, style, c);
-    ft__add_wrapped(
-        out, style,
-        "The front has no choice that is both faster and cheaper; its knee is the corner nearest to both. "
-        "Dollars are the cheapest offer's that a job of that size can take (data/prices), whole instances.");
+    ft__choices_note(out, style, &shown, "offer's that a job of that size can take");
     return printed && !out->failed;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report/launch/engines.h"
+#include "report/text/choose_screen.h"
 #include "report/text/columns.h"
 #include "report/text/lines.h"
 
@@ -295,12 +296,18 @@ bool ft__screen_fleet_chosen(ft_text *out, const ft_style *style, const char *mo
         ft__text_add(out, "  None of these is a choice; the last column says what each loses by.\n");
     if (c->best == c->count && c->least_gpus)
         ft__text_addf(out, "  %" PRId64 " %s %s would do.\n", c->least_gpus, ft__times(style), c->least_gpu);
+    ft_choices_shown shown = {.front = false};
+    bool refused = false;
+    for (size_t i = 0; i < c->count; i++) {
+        const ft_fleet_choice *one = &c->choices[i];
+        refused = refused || *one->why;
+        shown.front = shown.front || one->front;
+        shown.offers = shown.offers || (one->planned && one->own_usd < 0 && one->price.cheapest);
+        shown.own = shown.own || (one->planned && one->own_usd >= 0);
+    }
     bool printed = table(out, style, c);
-    ft__text_add(out, "\n");
+    if (shown.front || shown.offers || shown.own || refused) ft__text_add(out, "\n");
     refusals(out, style, c);
-    ft__add_wrapped(out, style,
-                    "The front has no choice that is both faster and cheaper; its knee is the corner nearest to both. "
-                    "Dollars are the cheapest offer's whose "
-                    "instances hold an engine (data/prices), whole instances.");
+    ft__choices_note(out, style, &shown, "offer's whose instances hold an engine");
     return printed && !out->failed;
 }
