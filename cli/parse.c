@@ -180,8 +180,9 @@ static int unknown_option(const cli_command *command, const char *typed)
     if (is_operand(command, typed))
         return cli_usage(command, "unknown option --%s; the model stands by itself: foretell %s MODEL", typed,
                          command->name);
-    const char *names[OPT_COUNT];
+    const char *names[OPT_COUNT], *why = ft__foreign_unasked(typed);
     size_t count = 0;
+    if (why) return cli_usage(command, "unknown option --%s; %s", typed, why);
     for (int i = 0; i < OPT_COUNT; i++)
         if (cli_options[i].commands & command->bit && may_be_named(&cli_options[i]) && strlen(cli_options[i].name) > 1)
             names[count++] = cli_options[i].name;

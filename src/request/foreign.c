@@ -189,6 +189,19 @@ static ft_key_id by_its_beginning(const char *said)
     return FT_KEY_COUNT;
 }
 
+const char *ft__foreign_unasked(const char *said)
+{
+    static const struct {
+        const char *theirs, *why;
+    } unasked[] = {
+        {"cudnn_benchmark", "leave it out: with cuDNN's benchmark mode layers take as long as without, but for a few"},
+        {"currency", "prices are in US dollars"},
+    };
+    for (size_t i = 0; i < COUNT(unasked); i++)
+        if (ft__within(said, strlen(said), unasked[i].theirs, 0)) return unasked[i].why;
+    return NULL;
+}
+
 ft_key_id ft__foreign_key(const char *said)
 {
     for (size_t i = 0; i < ft__foreign_count; i++)

@@ -14,6 +14,8 @@ extern const size_t ft__foreign_count;
 
 /* The key that is meant; FT_KEY_COUNT: none. */
 ft_key_id ft__foreign_key(const char *said);
+/* Why no request has a setting of other software, for the end of a sentence; NULL: it is not one of those. */
+const char *ft__foreign_unasked(const char *said);
 /* Of a key's words the one that is meant, and what else is to be said ("" or beginning with a blank). NULL: none. */
 const char *ft__foreign_word(const char *key, const char *said, const char *const *candidates, size_t count,
                              const char **beside);
