@@ -7,7 +7,7 @@
 #include "report/json/answer.h"
 #include "report/text/columns.h"
 
-enum { SHOWN_GROUPS = 16, SHOWN_MEMBERS = 16, ANSWERED_RANKS = 4096 };
+enum { SHOWN_GROUPS = 16, SHOWN_MEMBERS = 16, GROUPS_A_LINE = 4, INDENT = 11, ANSWERED_RANKS = 4096 };
 
 static const char *const axis_names[FT_AXIS_COUNT] = {"tensor", "context", "expert", "data", "pipeline"};
 
@@ -22,21 +22,41 @@ static int64_t group_count(const ft_parallel *p, ft_axis axis, int64_t *size, in
 /* The first rank of the n-th group: groups are counted by their first members. */
 static int64_t first_of(int64_t n, int64_t size, int64_t stride) { return n / stride * stride * size + n % stride; }
 
+/* Four groups a line, fewer where that would be wider than the screen. */
+static void add_groups(ft_text *out, const ft_style *style, int64_t size, int64_t stride, int64_t count)
+{
+    ft_text one = {0};
+    size_t width = 0, on_line = 0;
+    for (int64_t n = 0; n < count && n < SHOWN_GROUPS; n++) {
+        ft__text_empty(&one);
+        ft__text_add(&one, " [");
+        for (int64_t i = 0; i < size && i < SHOWN_MEMBERS; i++)
+            ft__text_addf(&one, "%s%" PRId64, i ? "," : "", first_of(n, size, stride) + i * stride);
+        ft__text_add(&one, size > SHOWN_MEMBERS ? ",...]" : "]");
+        if (on_line == GROUPS_A_LINE || (on_line && INDENT + width + one.length > (size_t)style->width)) {
+            ft__text_addf(out, "\n%*s", INDENT, "");
+            width = on_line = 0;
+        }
+        ft__text_add(out, one.at ? one.at : "");
+        width += one.length;
+        on_line++;
+    }
+    ft__text_drop(&one, out);
+}
+
 void ft__screen_groups(ft_text *out, const ft_style *style, const ft_parallel *p)
 {
+    if (ft__parallel_ranks(p) < 2) {
+        ft__text_add(out, "\nOne GPU has no rank groups.\n");
+        return;
+    }
     ft__text_addf(out, "\nRank groups of %" PRId64 " GPUs, rank = tensor + tp (context + cp (data + dp pipeline)):\n",
                   ft__parallel_ranks(p));
     for (int a = 0; a < FT_AXIS_COUNT; a++) {
         int64_t size, stride, count = group_count(p, (ft_axis)a, &size, &stride);
         if (size < 2) continue;
         ft__text_addf(out, "  %-9s", axis_names[a]);
-        for (int64_t n = 0; n < count && n < SHOWN_GROUPS; n++) {
-            if (n && n % 4 == 0) ft__text_add(out, "\n           ");
-            ft__text_add(out, " [");
-            for (int64_t i = 0; i < size && i < SHOWN_MEMBERS; i++)
-                ft__text_addf(out, "%s%" PRId64, i ? "," : "", first_of(n, size, stride) + i * stride);
-            ft__text_add(out, size > SHOWN_MEMBERS ? ",...]" : "]");
-        }
+        add_groups(out, style, size, stride, count);
         if (count > SHOWN_GROUPS) {
             ft__ink(out, style, FT_INK_DIM);
             ft__text_addf(out, " and %" PRId64 " more", count - SHOWN_GROUPS);
