@@ -218,7 +218,7 @@ const cli_command cli_commands[] = {
      "elementwise operator. Any other name is forecast as bound by the memory it moves (--bytes).",
      kernel_examples, cli_kernel},
     {CLI_EXCHANGE, "collective", "OP", 1, 1,
-     "one exchange among GPUs: time with an interval, bandwidth, which links it crosses",
+     "one exchange among GPUs: time, interval, bandwidth, which links it crosses",
      "Forecasts one exchange among ranks, as nccl-tests measures it. OP is all_reduce, all_gather, reduce_scatter, "
      "all_to_all, broadcast, reduce or send_recv. Ranks fill one node after another; --stride 8 puts them on a node "
      "each.",
@@ -230,7 +230,7 @@ const cli_command cli_commands[] = {
      "different tasks or versions are refused.",
      compare_examples, cli_compare},
     {CLI_TRACE, "trace", "FILE", 1, 1,
-     "a profiler trace: regime, gaps, slow kernels; --gpu forecasts the run elsewhere",
+     "a profiler trace: regime, gaps, slow kernels; --gpu forecasts it elsewhere",
      "Reads what torch.profiler's export_chrome_trace wrote, plain or gzipped, of any size (record_shapes=True, and "
      "profiler.step() after each step). Says what held the steps, what the host did while the GPU waited, whether "
      "products ran on tensor cores, and which operators take longer than they should on that GPU. With --gpu every "
