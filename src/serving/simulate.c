@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "serving/arrivals.h"
+#include "serving/clocks.h"
 #include "serving/prefix.h"
 #include "serving/routing_constants.h"
 
@@ -20,6 +21,7 @@ typedef struct fleet {
     ft_pool pool;
     ft_replica *replicas; /* those that prefill first */
     int64_t count, prefills;
+    ft_clocks clocks; /* of engines that have something to do */
     ft_listener *listeners;
     ft_arrivals arrivals;
     int64_t turn_prefills, turn_others; /* whose turn it is, of engines that prefill and of the others */
@@ -155,6 +157,12 @@ static int64_t route(fleet *f, const ft_live *l, double ms, int64_t from, int64_
     return from + best;
 }
 
+static void note_clock(fleet *f, const ft_replica *r)
+{
+    const bool idle = ft__replica_idle(r) && !r->queue.count;
+    ft__clocks_set(&f->clocks, r - f->replicas, idle ? INFINITY : r->now_ms);
+}
+
 static bool deliver(fleet *f, ft_arrival a)
 {
     const ft_live *l = &f->pool.at[a.index];
@@ -163,6 +171,7 @@ static bool deliver(fleet *f, ft_arrival a)
     ft_replica *r = &f->replicas[at];
     if (ft__replica_idle(r) && !r->queue.count && r->now_ms < a.ms) r->now_ms = a.ms;
     if (!ft__replica_take(r, a.index)) return out_of_memory(f);
+    note_clock(f, r);
     ft_outcome *o = f->out;
     double waiting = 0;
     if (f->load->clients || handed_over || (f->sent != f->goal / 2 && f->sent != f->goal)) return true;
@@ -301,30 +310,12 @@ static void told_iterated(void *user, const ft_iteration *i, double start_ms, do
 
 /* -- the run ----------------------------------------------------------------------------------- */
 
-/* The busy replica that is furthest behind; -1: none has anything to do. The clock of the next one is in *second. */
-static int64_t furthest_behind(const fleet *f, double *second)
-{
-    int64_t found = -1;
-    *second = INFINITY;
-    for (int64_t i = 0; i < f->count; i++) {
-        const ft_replica *r = &f->replicas[i];
-        if (ft__replica_idle(r) && !r->queue.count) continue;
-        if (found < 0 || r->now_ms < f->replicas[found].now_ms) {
-            if (found >= 0) *second = fmin(*second, f->replicas[found].now_ms);
-            found = i;
-        } else {
-            *second = fmin(*second, r->now_ms);
-        }
-    }
-    return found;
-}
-
 static bool run(fleet *f)
 {
     while (f->status == FT_OK) {
         double second;
         if (!look_ahead(f)) return false;
-        int64_t at = furthest_behind(f, &second);
+        int64_t at = ft__clocks_first(&f->clocks, &second);
         if (at < 0 && !f->arrivals.count) return true;
         double now = at < 0 ? f->arrivals.heap[0].ms : f->replicas[at].now_ms;
         bool came = false;
@@ -336,6 +327,7 @@ static bool run(fleet *f)
         double until = f->arrivals.count ? f->arrivals.heap[0].ms : INFINITY;
         if (f->count > 1) until = fmin(until, fmax(second, now));
         if (!ft__replica_advance(&f->replicas[at], until)) return out_of_memory(f);
+        note_clock(f, &f->replicas[at]);
     }
     return false;
 }
@@ -369,7 +361,7 @@ ft_status ft__simulate(const ft_scene *s, ft_load *load, ft_outcome *out, ft_err
     f.replicas = calloc((size_t)f.count, sizeof *f.replicas);
     f.listeners = calloc((size_t)f.count, sizeof *f.listeners);
     speaker *speakers = calloc((size_t)f.count, sizeof *speakers);
-    if (!f.replicas || !f.listeners || !speakers) out_of_memory(&f);
+    if (!ft__clocks_open(&f.clocks, f.count) || !f.replicas || !f.listeners || !speakers) out_of_memory(&f);
     if (f.status == FT_OK && set_up(&f, speakers) == FT_OK) run(&f);
     if (f.status == FT_OK) ft__judge_fairness(f.clients, f.client_room, out);
     for (int64_t i = 0; f.replicas && i < f.count; i++) {
@@ -380,6 +372,7 @@ ft_status ft__simulate(const ft_scene *s, ft_load *load, ft_outcome *out, ft_err
         ft__replica_free(&f.replicas[i]);
     }
     ft__pool_free(&f.pool);
+    ft__clocks_close(&f.clocks);
     free(f.replicas);
     free(f.listeners);
     free(speakers);
