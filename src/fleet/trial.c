@@ -139,6 +139,10 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     w->rate = rate;
     w->lost = FT_FLEET_STANDS;
     w->requests = w->warmup = 0;
+    const int64_t engines = w->replicas + w->prefill_workers, most = (int64_t)ft__keys[FT_KEY_ID_REPLICAS].high;
+    if (engines > most)
+        return ft__fail_at(err, FT_E_RANGE, f->goal == FT_FLEET_GPUS ? "rate" : "gpus", 0, 0,
+                           "a fleet of %lld engines: up to %lld are simulated", (long long)engines, (long long)most);
     json_t *asked = ft__fleet_json(f, w);
     ft_status status = asked ? ft__serve_request_read(asked, &request, err) : ft__no_memory(err);
     request.lasting = f->goal != FT_FLEET_OFFLINE;
