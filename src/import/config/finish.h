@@ -60,6 +60,9 @@ typedef ft_status ft_config_finish(const ft_reading *r, ft_arch *a);
 FT_FINISHES(X)
 #undef X
 
+/* Widths given as multiples of the model's: too large a one would be a width of nothing. */
+ft_status ft__config_ratio(const ft_reading *r, const ft_arch *a);
+
 /* By name; NULL: there is none, and `*nearest` is the one that may be meant. */
 ft_config_finish *ft__finish_find(const char *name, const char **nearest);
 #endif

@@ -170,17 +170,24 @@ ft_status ft__finish_zamba2(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
+ft_status ft__config_ratio(const ft_reading *r, const ft_arch *a)
+{
+    enum { MOST_RATIO = 64 };
+    if (a->ffn_ratio <= MOST_RATIO) return FT_OK;
+    return ft__config_fail(r, FT_E_RANGE, FT_CONFIG_WORD(r, ffn_ratio), "must be at most %d", MOST_RATIO);
+}
+
 /* Widths are shares of the model's, in multiples: of queries and keys a half. */
 ft_status ft__finish_xlstm(const ft_reading *r, ft_arch *a)
 {
-    enum { HEADS_STEP = 64, MOST_RATIO = 64 };
+    enum { HEADS_STEP = 64 };
     double keys = 0.5, values = 1, hidden = (double)a->hidden;
     int64_t step = 64;
     FT_TRY(ft__json_number(r->config, "qk_dim_factor", FT_OPTIONAL, 0, 64, &keys, r->where, r->err));
     FT_TRY(ft__json_number(r->config, "v_dim_factor", FT_OPTIONAL, 0, 64, &values, r->where, r->err));
     FT_TRY(ft__json_whole(r->config, "ffn_round_up_to_multiple_of", FT_OPTIONAL, 1, 1 << 20, &step, r->where, r->err));
-    if (!(a->ffn_ratio > 0 && a->ffn_ratio <= MOST_RATIO))
-        return ft__config_fail(r, FT_E_RANGE, "ffn_proj_factor", "must be more than 0 and at most %d", MOST_RATIO);
+    FT_TRY(ft__config_ratio(r, a));
+    if (a->ffn_ratio <= 0) return ft__config_fail(r, FT_E_RANGE, "ffn_proj_factor", "must be more than 0");
     int64_t query = ((int64_t)(hidden * keys) + HEADS_STEP - 1) / HEADS_STEP * HEADS_STEP;
     int64_t value = ((int64_t)(hidden * values) + HEADS_STEP - 1) / HEADS_STEP * HEADS_STEP;
     a->ffn = ((int64_t)(hidden * a->ffn_ratio) + step - 1) / step * step;

@@ -17,6 +17,7 @@ ft_status ft__finish_joint(const ft_reading *r, ft_arch *a)
         return ft__config_fail(r, FT_E_RANGE, "num_attention_heads",
                                "%" PRId64 " heads of %" PRId64 " are wider than 2^31", a->heads, a->head_dim);
     a->hidden = a->heads * a->head_dim;
+    FT_TRY(ft__config_ratio(r, a));
     double ratio = a->ffn_ratio > 0 ? a->ffn_ratio : 4;
     FT_TRY(ft__json_number(r->config, "mlp_ratio", FT_OPTIONAL, 0.01, 64, &ratio, r->where, r->err));
     a->ffn = (int64_t)(ratio * (double)a->hidden);

@@ -15,6 +15,7 @@ ft_status ft__finish_vit(const ft_reading *r, ft_arch *a)
     if (a->patch > a->image)
         return ft__config_fail(r, FT_E_RANGE, "patch_size", "patches of %" PRId64 " in pictures of %" PRId64 " pixels",
                                a->patch, a->image);
+    FT_TRY(ft__config_ratio(r, a));
     if (a->ffn_ratio > 0 && a->hidden < (1 << 24)) { /* in place of a width */
         a->ffn = (int64_t)(a->ffn_ratio * (double)a->hidden);
         if (a->ffn_two_thirds) a->ffn = (a->ffn * 2 / 3 + 7) / 8 * 8;

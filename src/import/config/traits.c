@@ -28,6 +28,7 @@ static const ft_model_trait traits[] = {
 #include "import/config/traits.h"
 };
 enum { TRAIT_COUNT = sizeof traits / sizeof *traits };
+static const double most_real = 1e15; /* some are numbers of parameters */
 
 const ft_model_trait *ft__model_trait_find(const char *name)
 {
@@ -92,8 +93,8 @@ ft_status ft__model_trait_set(const ft_model_trait *trait, const json_t *value, 
         return FT_OK;
     case FT_KEY_SHARE:
     case FT_KEY_REAL:
-        if (!json_is_number(value) || json_number_value(value) < 0)
-            return expected(trait, "a number that is not negative", file, err);
+        if (!json_is_number(value) || json_number_value(value) < 0 || json_number_value(value) > most_real)
+            return expected(trait, "a number from 0 to 1e15", file, err);
         *(double *)field = json_number_value(value);
         return FT_OK;
     case FT_KEY_SIZES: return set_sizes(trait, value, field, file, err);
