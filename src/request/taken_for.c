@@ -25,14 +25,14 @@ void ft__take_for_liger(ft_model_request *out)
     ft_workload *w = &out->work;
     const bool plain = w->task == FT_TRAIN && w->execution == FT_RUN_EAGER && out->arch->design == FT_DECODER_ONLY;
     const bool packed = w->weight_bits > 0 && w->weight_bits < 16;
-    if (w->stack || !plain || packed || w->master_weights || out->parallel.zero > 1) return;
+    const bool shards = out->parallel.zero > 1 && out->parallel.dp * out->parallel.cp > 1;
+    if (w->stack || !plain || packed || w->master_weights || shards) return;
     if (w->loss != FT_ENTROPY_FUSED_LINEAR) return;
     w->stack = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
     if (*out->remark) return;
     snprintf(out->remark, sizeof out->remark,
              "\"loss\" \"fused_linear\" is Liger's: taken for the stack \"%s\", whose norms, rotary embeddings and "
-             "gates are "
-             "one kernel each; name another if it was one",
+             "gates are one kernel each; name another if it was one",
              w->stack->name);
 }
 
