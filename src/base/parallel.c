@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/decimal.h"
@@ -73,3 +74,24 @@ int ft__core_count(void)
     if (online < 1) return 1;
     return online > MOST_THREADS ? MOST_THREADS : (int)online;
 }
+
+struct ft_lock {
+    pthread_mutex_t mutex;
+};
+
+ft_lock *ft__lock_new(void)
+{
+    ft_lock *l = malloc(sizeof *l);
+    if (l && pthread_mutex_init(&l->mutex, NULL) == 0) return l;
+    free(l);
+    return NULL;
+}
+
+void ft__lock_free(ft_lock *l)
+{
+    if (l) pthread_mutex_destroy(&l->mutex);
+    free(l);
+}
+
+void ft__lock_take(ft_lock *l) { pthread_mutex_lock(&l->mutex); }
+void ft__lock_leave(ft_lock *l) { pthread_mutex_unlock(&l->mutex); }

@@ -201,6 +201,7 @@ typedef struct ft_workload {
     bool expandable_segments;   /* of PyTorch's allocator */
     bool peak_alone;            /* nobody asks what the allocator reserves: a stage by itself */
     bool verdict_alone;         /* only whether it fits is asked, not what would be reserved or help if it does not */
+    bool time_alone;            /* nobody asks how far its time may err: a stage that bounds follow from */
     bool layers_apart;          /* who counts layers one by one: of a pattern each run of equal ones is a block */
 } ft_workload;
 

@@ -192,33 +192,48 @@ static int64_t first_of_experts(const ft_ranks *r)
     return s;
 }
 
-ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft_error *err)
+ft_status ft__ranks_heavy(const ft_ranks *r, ft_heavy *out, ft_error *err)
 {
     const ft_parallel *p = r->parallel;
-    ft_piped lists;
-    FT_TRY(lists_of(r, &lists, err));
+    FT_TRY(lists_of(r, &out->lists, err));
     /* The first stage holds most micro-batches, the last one the logits; those between hold less than one of them,
      * but perhaps a layer more than the first, or experts where its layers are dense. */
     bool uneven = ft__layout_deal(r->arch->layers, p->pp * ft__parallel_chunks(p), p->rest) == FT_DEAL_ENDS ||
                   r->arch->first_dense > 0;
-    int64_t some[3] = {0, p->pp - 1, first_of_experts(r)}, count = p->pp < 2 ? 1 : uneven && p->pp > 2 ? 3 : 2;
-    double most = -1;
+    const int64_t some[FT_HEAVY_MOST] = {0, p->pp - 1, first_of_experts(r)};
+    out->count = p->pp < 2 ? 1 : uneven && p->pp > 2 ? 3 : 2;
     ft_workload alone = *r->work;
     alone.peak_alone = true;
-    for (int64_t i = 0; i < count; i++) {
-        ft_stage s;
-        FT_TRY(ft__ranks_graph(r, some[i], &s, err));
-        FT_TRY(ft__step_memory(s.g, &alone, r->device, &s.step.memory, err));
-        s.saved_bytes = s.step.memory.saved_bytes;
-        ft_memory m;
-        const ft_stage *pair = p->schedule == FT_DUALPIPE && p->pp > 1 ? &s : NULL;
-        FT_TRY(ft__ranks_open_gradients(r, &lists, some[i], &s, err));
-        FT_TRY(ft__ranks_share_memory(r, &s, pair, ft__ranks_held(p, &lists, some[i], &s), &m, err));
-        if (m.peak_bytes > most) {
-            most = m.peak_bytes;
-            *out = m;
-            *worst = some[i];
-        }
+    for (int i = 0; i < out->count; i++) {
+        ft_stage *s = &out->stage[i];
+        out->at[i] = some[i];
+        FT_TRY(ft__ranks_graph(r, some[i], s, err));
+        FT_TRY(ft__step_memory(s->g, &alone, r->device, &s->step.memory, err));
+        s->saved_bytes = s->step.memory.saved_bytes;
+        FT_TRY(ft__ranks_open_gradients(r, &out->lists, some[i], s, err));
     }
     return FT_OK;
+}
+
+ft_status ft__ranks_heaviest(const ft_ranks *r, const ft_heavy *some, ft_memory *out, int64_t *worst, ft_error *err)
+{
+    const ft_parallel *p = r->parallel;
+    double most = -1;
+    for (int i = 0; i < some->count; i++) {
+        const ft_stage *s = &some->stage[i], *pair = p->schedule == FT_DUALPIPE && p->pp > 1 ? s : NULL;
+        ft_memory m;
+        FT_TRY(ft__ranks_share_memory(r, s, pair, ft__ranks_held(p, &some->lists, some->at[i], s), &m, err));
+        if (m.peak_bytes <= most) continue;
+        most = m.peak_bytes;
+        *out = m;
+        *worst = some->at[i];
+    }
+    return FT_OK;
+}
+
+ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft_error *err)
+{
+    ft_heavy some;
+    FT_TRY(ft__ranks_heavy(r, &some, err));
+    return ft__ranks_heaviest(r, &some, out, worst, err);
 }

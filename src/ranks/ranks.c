@@ -303,7 +303,7 @@ ft_status ft__ranks_forecast(const ft_ranks *r, ft_step *out, ft_ranked *details
     double gathered = 0; /* of a transfer, what puts it together again */
     FT_TRY(run_pipeline(r, stages, &width, &pipe, &gathered, err));
     begin_at(&pipe, p->pp, stages[0].start_ms);
-    FT_TRY(hold_memory(r, stages, &pipe, err));
+    if (!r->no_memory) FT_TRY(hold_memory(r, stages, &pipe, err));
     const extremes x = find_extremes(r, stages, &pipe);
     double each = (x.pair ? 0.5 : 1) * (double)micros;
     add_all_kernels(&x, (double)micros, out);

@@ -28,6 +28,7 @@ typedef struct ft_ranks {
     ft_arena *arena;
     const ft_may *may; /* what its framework has; NULL: nobody knows */
     bool no_remedy;    /* of a layout that does not fit nobody asks what would */
+    bool no_memory;    /* what ranks hold is known: their time is asked */
     bool passes_alone; /* of a stage: its kernels, its memory and a micro-batch's two passes, nothing that comes once */
 } ft_ranks;
 
@@ -176,7 +177,16 @@ ft_status ft__ranks_twins(const ft_ranks *r, const ft_graph *whole, int64_t a, i
 /* Memory of one rank of a stage with so many micro-batches in flight. */
 ft_status ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_stage *paired, double in_flight,
                                  ft_memory *out, ft_error *err);
-/* The worst stage's, no time forecast. */
+/* Stages of which one holds most, no time forecast; what the worst of them holds, as often as it is asked; both. */
+enum { FT_HEAVY_MOST = 3 };
+typedef struct ft_heavy {
+    ft_stage stage[FT_HEAVY_MOST];
+    int64_t at[FT_HEAVY_MOST]; /* in the pipeline */
+    int count;
+    ft_piped lists;
+} ft_heavy;
+ft_status ft__ranks_heavy(const ft_ranks *r, ft_heavy *out, ft_error *err);
+ft_status ft__ranks_heaviest(const ft_ranks *r, const ft_heavy *some, ft_memory *out, int64_t *worst, ft_error *err);
 ft_status ft__ranks_memory(const ft_ranks *r, ft_memory *out, int64_t *worst, ft_error *err);
 /* The nearest layout that fits, in words in the arena; "" when none was found. `of`: a stage of the one asked for. */
 ft_status ft__ranks_remedy(const ft_ranks *r, const ft_stage *of, const char **out, ft_error *err);

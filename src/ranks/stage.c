@@ -310,6 +310,7 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     ft_workload once = *r->work;
     once.accumulate = 1;
     once.peak_alone = true;
+    once.time_alone = r->passes_alone;
     once.unpaused = r->work->task == FT_TRAIN ? r->work->accumulate : 0;
     once.fleet = once.unpaused ? r->parallel->tp * r->parallel->cp * r->parallel->dp * r->parallel->pp : 0;
     once.company = once.unpaused ? company_of(r) : 0;

@@ -183,12 +183,16 @@ static ft_status weigh(void *context, size_t i, ft_worker *worker, ft_error *err
     ft_ranks ranks = ranks_of(s, &r, worker);
     ranks.no_remedy = true;
     if (ft__parallel_alone(&r.parallel)) return FT_OK; /* its bound is what there is */
+    ft__arena_reset(worker->arena);
+    ft_heavy stages;
+    bool built = false;
     for (int whole = 0; whole < 2 && worth_it(c, w->smallest); whole++) {
         ft_memory memory = {0};
         int64_t worst;
         r.work.peak_alone = !whole;
-        ft__arena_reset(worker->arena);
-        ft_status status = ft__ranks_memory(&ranks, &memory, &worst, err);
+        ft_status status = built ? FT_OK : ft__ranks_heavy(&ranks, &stages, err);
+        if (status == FT_OK) status = ft__ranks_heaviest(&ranks, &stages, &memory, &worst, err);
+        built = true;
         if (status == FT_E_MEMORY && !ft__arena_full(worker->arena)) return status;
         if (status != FT_OK) return FT_OK;
         double held = (whole ? memory.reserved_bytes : memory.peak_bytes) + memory.context_bytes;

@@ -281,6 +281,8 @@ ft_status ft__plan_forecast(const ft_search *s, ft_candidate *c, const ft_cluste
 {
     ft_model_request r = ft__plan_request_of(s, &c->layout);
     ft_ranks ranks = ranks_of(s, &r, cluster, worker);
+    /* What a plan holds is known; of what lies on the host, copies take time by their bytes. */
+    ranks.no_memory = cluster != &s->cluster && !r.work.offload;
     ft_step step;
     ft_graph *g = NULL;
     ft__arena_reset(worker->arena);

@@ -1,13 +1,15 @@
 /* workers.c: the threads of one search.
  *
  * Pieces of work are layouts to forecast or cells to probe, some tenths of a millisecond to some milliseconds each.
- * Whoever is free takes the next few; a thread has a memo and an arena of its own, so that nobody waits for anybody.
+ * Whoever is free takes the next few; a thread has a memo and an arena of its own, so that nobody waits for anybody;
+ * what it does not remember it asks of a memo that all share, which is rare.
  * Which thread took what decides nothing: results go to the pieces. */
 #include <stdatomic.h>
 #include <stdlib.h>
 
 #include "base/parallel.h"
 #include "search/workers.h"
+#include "timeline/memo.h"
 
 enum { LARGEST_STEP = 512 << 20 };
 
@@ -51,12 +53,14 @@ ft_status ft__workers_start(int threads, ft_workers *c, ft_error *err)
     c->worker = calloc((size_t)c->threads, sizeof *c->worker);
     c->status = calloc((size_t)c->threads, sizeof *c->status);
     c->err = calloc((size_t)c->threads, sizeof *c->err);
-    bool fine = c->worker && c->status && c->err;
+    if (c->threads > 1) c->common = ft__memo_new_common();
+    bool fine = c->worker && c->status && c->err && (c->threads < 2 || c->common);
     for (int i = 0; fine && i < c->threads; i++) {
         c->worker[i].memo = ft__memo_new();
         c->worker[i].exchanges = ft__exchanges_new();
         c->worker[i].arena = ft__arena_new(LARGEST_STEP);
         fine = c->worker[i].memo && c->worker[i].exchanges && c->worker[i].arena;
+        if (fine) ft__memo_join(c->worker[i].memo, c->common);
     }
     return fine ? FT_OK : ft__no_memory(err);
 }
@@ -68,6 +72,7 @@ void ft__workers_stop(ft_workers *c)
         ft__exchanges_free(c->worker[i].exchanges);
         ft__arena_free(c->worker[i].arena);
     }
+    ft__memo_free(c->common);
     free(c->worker);
     free(c->status);
     free(c->err);

@@ -12,6 +12,7 @@ typedef struct ft_worker {
 
 typedef struct ft_workers {
     ft_worker *worker; /* by thread */
+    ft_memo *common;   /* behind theirs; NULL: one thread alone */
     ft_status *status;
     ft_error *err;
     int threads;

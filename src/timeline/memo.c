@@ -1,10 +1,14 @@
-/* memo.c: operators -> forecasts, an open-addressing table of bounded size. */
+/* memo.c: operators -> forecasts, an open-addressing table of bounded size.
+ *
+ * Threads of one search have a memo each, for nobody waits at his own, and one behind these for all of them: what one
+ * has forecast the others copy. A forecast hangs on nothing but its key, so that who was first decides nothing. */
 #include "timeline/memo.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/parallel.h"
 #include "device/fields.h"
 #include "kernel/kernel.h"
 
@@ -27,6 +31,8 @@ struct ft_memo {
     uint32_t used;
     uint32_t slot[SLOTS]; /* number of an entry plus one; 0: free */
     entry *entries;
+    ft_memo *common; /* whom to ask before anything is forecast; NULL: nobody */
+    ft_lock *lock;   /* of a common one */
     /* A key has the places of one shelf, the last that came first: were it one place, two steps that are asked for in
      * turn could put each other out of it for ever. */
     rehearsed rehearsals[SHELVES][PLACES];
@@ -47,9 +53,22 @@ ft_memo *ft__memo_new(void)
 void ft__memo_free(ft_memo *m)
 {
     if (!m) return;
+    ft__lock_free(m->lock);
     free(m->entries);
     free(m);
 }
+
+ft_memo *ft__memo_new_common(void)
+{
+    ft_memo *m = ft__memo_new();
+    if (!m) return NULL;
+    m->lock = ft__lock_new();
+    if (m->lock) return m;
+    ft__memo_free(m);
+    return NULL;
+}
+
+void ft__memo_join(ft_memo *m, ft_memo *common) { m->common = common; }
 
 static inline uint64_t bits(double x)
 {
@@ -127,27 +146,74 @@ static void fill_key(const ft_op *op, uint64_t context, uint64_t key[WORDS])
     }
 }
 
-ft_status ft__memo_find(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
-                        const ft_forecast **out, ft_error *err)
+static uint64_t hash_of(const uint64_t key[WORDS])
 {
-    uint64_t key[WORDS], h = 0;
-    fill_key(op, m->context, key);
+    uint64_t h = 0;
     for (int i = 0; i < WORDS; i++) h = (h ^ key[i]) * UINT64_C(0x9E3779B97F4A7C15), h ^= h >> 29;
-    uint32_t at = (uint32_t)(h >> 32) % SLOTS;
-    for (; m->slot[at]; at = (at + 1) % SLOTS) {
-        entry *e = &m->entries[m->slot[at] - 1];
-        if (memcmp(e->key, key, sizeof key)) continue;
-        *out = &e->forecast;
-        return FT_OK;
-    }
+    return h;
+}
+
+/* Where it stands, or would. */
+static uint32_t slot_for(const ft_memo *m, const uint64_t key[WORDS], uint64_t hash)
+{
+    uint32_t at = (uint32_t)(hash >> 32) % SLOTS;
+    while (m->slot[at] && memcmp(m->entries[m->slot[at] - 1].key, key, WORDS * sizeof *key)) at = (at + 1) % SLOTS;
+    return at;
+}
+
+/* A free entry for a key whose slot is `*at`; it counts once that slot has its number. */
+static entry *entry_for(ft_memo *m, uint64_t hash, uint32_t *at)
+{
     if (m->used == ENTRIES) { /* full: what is needed again comes back soon */
         memset(m->slot, 0, sizeof m->slot);
         m->used = 0;
-        at = (uint32_t)(h >> 32) % SLOTS;
+        *at = (uint32_t)(hash >> 32) % SLOTS;
     }
-    entry *e = &m->entries[m->used];
-    FT_TRY(ft__op_check(op, device, err));
-    FT_TRY(ft__kernel_forecast(p, device, op, quantile, &e->forecast, err));
+    return &m->entries[m->used];
+}
+
+static bool others_know(ft_memo *common, const uint64_t key[WORDS], uint64_t hash, ft_forecast *out)
+{
+    if (!common) return false;
+    ft__lock_take(common->lock);
+    const uint32_t at = slot_for(common, key, hash);
+    const bool known = common->slot[at] != 0;
+    if (known) *out = common->entries[common->slot[at] - 1].forecast;
+    ft__lock_leave(common->lock);
+    return known;
+}
+
+static void tell_others(ft_memo *common, const uint64_t key[WORDS], uint64_t hash, const ft_forecast *f)
+{
+    if (!common) return;
+    ft__lock_take(common->lock);
+    uint32_t at = slot_for(common, key, hash);
+    if (!common->slot[at]) {
+        entry *e = entry_for(common, hash, &at);
+        memcpy(e->key, key, sizeof e->key);
+        e->forecast = *f;
+        common->slot[at] = ++common->used;
+    }
+    ft__lock_leave(common->lock);
+}
+
+ft_status ft__memo_find(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op, double quantile,
+                        const ft_forecast **out, ft_error *err)
+{
+    uint64_t key[WORDS];
+    fill_key(op, m->context, key);
+    const uint64_t hash = hash_of(key);
+    uint32_t at = slot_for(m, key, hash);
+    if (m->slot[at]) {
+        *out = &m->entries[m->slot[at] - 1].forecast;
+        return FT_OK;
+    }
+    entry *e = entry_for(m, hash, &at);
+    if (!others_know(m->common, key, hash, &e->forecast)) {
+        FT_TRY(ft__op_check(op, device, err));
+        FT_TRY(ft__kernel_forecast(p, device, op, quantile, &e->forecast, err));
+        tell_others(m->common, key, hash, &e->forecast);
+    }
     memcpy(e->key, key, sizeof key);
     m->slot[at] = ++m->used;
     *out = &e->forecast;
@@ -164,7 +230,7 @@ ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *
     return FT_OK;
 }
 
-bool ft__memo_recalls(const ft_memo *m, const uint64_t key[2], double *bytes)
+static bool shelved(const ft_memo *m, const uint64_t key[2], double *bytes)
 {
     const rehearsed *shelf = m->rehearsals[key[0] % SHELVES];
     for (int i = 0; i < PLACES && (key[0] || key[1]); i++) {
@@ -175,9 +241,28 @@ bool ft__memo_recalls(const ft_memo *m, const uint64_t key[2], double *bytes)
     return false;
 }
 
-void ft__memo_keep(ft_memo *m, const uint64_t key[2], double bytes)
+static void shelve(ft_memo *m, const uint64_t key[2], double bytes)
 {
     rehearsed *shelf = m->rehearsals[key[0] % SHELVES];
     memmove(shelf + 1, shelf, (PLACES - 1) * sizeof *shelf);
     shelf[0] = (rehearsed){{key[0], key[1]}, bytes};
+}
+
+bool ft__memo_recalls(const ft_memo *m, const uint64_t key[2], double *bytes)
+{
+    if (shelved(m, key, bytes)) return true;
+    if (!m->common) return false;
+    ft__lock_take(m->common->lock);
+    const bool known = shelved(m->common, key, bytes);
+    ft__lock_leave(m->common->lock);
+    return known;
+}
+
+void ft__memo_keep(ft_memo *m, const uint64_t key[2], double bytes)
+{
+    shelve(m, key, bytes);
+    if (!m->common) return;
+    ft__lock_take(m->common->lock);
+    shelve(m->common, key, bytes);
+    ft__lock_leave(m->common->lock);
 }

@@ -4,6 +4,10 @@
 #define FT_TIMELINE_MEMO_H
 #include "timeline/step.h"
 
+/* One that several threads ask, each through a memo of its own that joined it; it is freed after these. Nobody looks
+ * anything up in it himself. */
+ft_memo *ft__memo_new_common(void); /* NULL: out of memory */
+void ft__memo_join(ft_memo *m, ft_memo *common);
 /* Looks at all of the device's fields, not at its address: a request's device may stand where another one stood, and
  * may differ from the last one of its name in any figure. */
 void ft__memo_focus(ft_memo *m, const ft_predictor *p, const ft_device *device, double quantile);

@@ -314,7 +314,7 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     out->idle_ms = fmax(walked.total - walked.running, 0);
     double below, above;
     spread_sum(&errors, &below, &above);
-    ft__step_interval(&t, below, above, out);
+    if (!work.time_alone) ft__step_interval(&t, below, above, out);
     regime_of(out);
     rates_of(&work, device, out);
     return ft__step_memory_memoized(g, &work, device, memo, &out->memory, err);
