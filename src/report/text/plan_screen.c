@@ -207,10 +207,12 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
 {
     if (!p->faster) return;
     const ft_memory *m = &p->faster->memory;
-    bool hardly = m->verdict == FT_FIT_TIGHT;
+    bool hardly = m->verdict == FT_FIT_TIGHT, likely = hardly && m->chance_fits > 1 - m->chance_fits;
     ft_text head = {0}; /* where nothing fits there is nothing that it is faster than */
     ft__text_addf(&head, "%s, and %s", p->plan_count ? "faster" : "the nearest",
-                  hardly ? "hardly fits" : "does not fit");
+                  likely   ? "fits tightly"
+                  : hardly ? "hardly fits"
+                           : "does not fit");
     ft__heading(out, style, head.at ? head.at : "");
     ft__text_drop(&head, out);
     ft_text t = {0};
