@@ -57,6 +57,7 @@ static ft_status read_words(const json_t *object, const char *key, const char **
     const json_t *value = json_object_get(object, key);
     size_t items = json_is_array(value) ? json_array_size(value) : value ? 1 : 0;
     if (items > most) return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" names at most %zu", key, most);
+    if (value && !items) return ft__fail_at(err, FT_E_RANGE, key, 0, 0, "\"%s\" must not be an empty list", key);
     for (size_t i = 0; i < items; i++) {
         const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
         if (!json_is_string(one))

@@ -15,7 +15,8 @@
     FLAG(DEADLINE, "deadline", ANY, 0, 0, NO_WORDS, DEPENDS, "deadline", 0, "TIME", CHOOSE,                            \
       "the longest it may take: 30d, 12h", "none; a time, `\"30d\"`, `\"12h\"`; a bare number is days")                \
     FLAG(CHOOSE_BUDGET, "budget", REAL, 0, 1e15, NO_WORDS, DEPENDS, "budget", 0, "USD", CHOOSE,                        \
-      "the most it may cost, in dollars", "none; the most it may cost, in dollars")                                    \
+      "the most it may cost, in dollars; of a service at --rate, an hour",                                             \
+      "none; the most it may cost, in dollars; of a service at a `rate`, an hour")                                     \
     FLAG(PROVIDER, "provider", TEXTS, 0, 0, NO_WORDS, DEPENDS, "provider", 0, "LIST", CHOOSE,                          \
       "only these clouds: aws,lambda",                                                                                 \
       "any; a name or a list: `aws`, `azure`, `gcp`, `oci`, `lambda`, `nebius`, … (`data/prices`)")                    \
