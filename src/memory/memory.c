@@ -115,16 +115,25 @@ static double libraries_of(const ft_graph *g, const ft_workload *work, const ft_
     return handles * ft__library_workspace(device, false);
 }
 
+/* NULL where there is no room: they are looked for again then. */
+static const ft_lifetimes *kept_lives(const ft_graph *g, const ft_lifetimes *found)
+{
+    ft_lifetimes *kept = ft__arena_alloc(g->arena, sizeof *kept);
+    if (kept) *kept = *found;
+    return kept;
+}
+
 static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                            const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_memory_curve *curve,
-                            ft_error *err)
+                            const ft_memory_share *share, ft_memo *memo, const ft_lifetimes **lives, ft_memory *out,
+                            ft_memory_curve *curve, ft_error *err)
 {
     if (curve) *curve = (ft_memory_curve){0};
     *out = (ft_memory){.peak_block = "", .peak_node = "", .peak_layer = -1, .remedy = ""};
     ft_sweep s;
     ft_kept k;
     double update;
-    FT_TRY(ft__sweep_begin(g, work, device, share, &s, &k, &update, err));
+    FT_TRY(ft__sweep_begin(g, work, device, share, lives ? *lives : NULL, &s, &k, &update, err));
+    if (lives && !*lives) *lives = kept_lives(g, &s.lives);
     s.curve = curve;
     const double libraries = libraries_of(g, work, device) + s.stand_ins;
     s.held = share == &ft__share_alone ? held_by(g, work, s.compiled) : 0;
@@ -172,23 +181,24 @@ static ft_status sweep_step(const ft_graph *g, const ft_workload *work, const ft
 ft_status ft__step_memory(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                           ft_error *err)
 {
-    return sweep_step(g, work, device, &ft__share_alone, NULL, out, NULL, err);
+    return sweep_step(g, work, device, &ft__share_alone, NULL, NULL, out, NULL, err);
 }
 
 ft_status ft__step_memory_memoized(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memo *memo,
                                    ft_memory *out, ft_error *err)
 {
-    return sweep_step(g, work, device, &ft__share_alone, memo, out, NULL, err);
+    return sweep_step(g, work, device, &ft__share_alone, memo, NULL, out, NULL, err);
 }
 
 ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                                 const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_error *err)
+                                 const ft_memory_share *share, ft_memo *memo, const ft_lifetimes **lives,
+                                 ft_memory *out, ft_error *err)
 {
-    return sweep_step(g, work, device, share, memo, out, NULL, err);
+    return sweep_step(g, work, device, share ? share : &ft__share_alone, memo, lives, out, NULL, err);
 }
 
 ft_status ft__step_memory_curve(const ft_graph *g, const ft_workload *work, const ft_device *device, ft_memory *out,
                                 ft_memory_curve *curve, ft_error *err)
 {
-    return sweep_step(g, work, device, &ft__share_alone, NULL, out, curve, err);
+    return sweep_step(g, work, device, &ft__share_alone, NULL, NULL, out, curve, err);
 }

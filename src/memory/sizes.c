@@ -92,11 +92,15 @@ static ft_holder holder_of(const ft_graph *g, bool compiled)
 }
 
 ft_status ft__sweep_begin(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                          const ft_memory_share *share, ft_sweep *s, ft_kept *k, double *update, ft_error *err)
+                          const ft_memory_share *share, const ft_lifetimes *lives, ft_sweep *s, ft_kept *k,
+                          double *update, ft_error *err)
 {
     *s = (ft_sweep){.g = g, .work = work, .share = share, .peak_block = -1, .peak_node = -1, .peak_total = -1};
     s->compiled = work->execution == FT_RUN_COMPILE || work->execution == FT_RUN_CUDA_GRAPH;
-    FT_TRY(ft__lifetimes(g, holder_of(g, s->compiled), &s->lives, err));
+    if (lives)
+        s->lives = *lives;
+    else
+        FT_TRY(ft__lifetimes(g, holder_of(g, s->compiled), &s->lives, err));
     const bool training = work->task == FT_TRAIN;
     s->growing_cache = work->task == FT_PREFILL && work->cache == FT_CACHE_DYNAMIC;
     /* Megatron's fp32 gradients are a buffer; PyTorch's are dropped before the next step, since 2.0. */

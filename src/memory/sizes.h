@@ -7,7 +7,9 @@
 
 extern const ft_memory_share ft__share_alone; /* a GPU alone keeps all, and has nothing beside */
 
-/* `*update`: bytes that the optimizer takes while it runs. From the graph's arena. */
+/* `lives`: of the graph's tensors, NULL: not known yet. `*update`: bytes that the optimizer takes while it runs. From
+ * the graph's arena. */
 ft_status ft__sweep_begin(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                          const ft_memory_share *share, ft_sweep *s, ft_kept *k, double *update, ft_error *err);
+                          const ft_memory_share *share, const ft_lifetimes *lives, ft_sweep *s, ft_kept *k,
+                          double *update, ft_error *err);
 #endif

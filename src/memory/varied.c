@@ -70,7 +70,7 @@ ft_status ft__varied_beyond(const ft_varied *v, const ft_device *device, double 
     const ft_graph *longest = v->graph[FT_VARIED_GRAPHS - 1];
     for (int i = 0; i < FT_VARIED_GRAPHS; i++) {
         if (!alike(v->graph[i], longest)) return FT_OK;
-        FT_TRY(ft__sweep_begin(v->graph[i], &v->work[i], device, &ft__share_alone, &c.of[i], &k, &update, err));
+        FT_TRY(ft__sweep_begin(v->graph[i], &v->work[i], device, &ft__share_alone, NULL, &c.of[i], &k, &update, err));
     }
     const ft_sweep *s = &c.of[FT_VARIED_GRAPHS - 1];
     c.size = copied(longest->arena, s->size, (size_t)longest->tensor_count);

@@ -141,10 +141,12 @@ ft_status ft__ranks_share_memory(const ft_ranks *r, const ft_stage *s, const ft_
 {
     const ft_parallel *p = r->parallel;
     ft_memory_share share = share_of(r, s, in_flight);
-    FT_TRY(ft__step_memory_shared(s->g, r->work, r->device, &share, r->memo, out, err));
+    const struct ft_lifetimes *lives = s->step.lives;
+    FT_TRY(ft__step_memory_shared(s->g, r->work, r->device, &share, r->memo, &lives, out, err));
     if (paired) { /* dualpipe: another stage's parameters beside its own */
         ft_memory other;
-        FT_TRY(ft__step_memory_shared(paired->g, r->work, r->device, &share, r->memo, &other, err));
+        lives = paired->step.lives;
+        FT_TRY(ft__step_memory_shared(paired->g, r->work, r->device, &share, r->memo, &lives, &other, err));
         out->weights_bytes += other.weights_bytes;
         out->gradients_bytes += other.gradients_bytes;
         out->optimizer_bytes += other.optimizer_bytes;
@@ -208,7 +210,7 @@ ft_status ft__ranks_heavy(const ft_ranks *r, ft_heavy *out, ft_error *err)
         ft_stage *s = &out->stage[i];
         out->at[i] = some[i];
         FT_TRY(ft__ranks_graph(r, some[i], s, err));
-        FT_TRY(ft__step_memory(s->g, &alone, r->device, &s->step.memory, err));
+        FT_TRY(ft__step_memory_shared(s->g, &alone, r->device, NULL, NULL, &s->step.lives, &s->step.memory, err));
         s->saved_bytes = s->step.memory.saved_bytes;
         FT_TRY(ft__ranks_open_gradients(r, &out->lists, some[i], s, err));
     }

@@ -320,7 +320,7 @@ ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ra
     FT_TRY(ft__step_forecast(g, &once, r->device, r->predictor, r->quantile, r->memo, r->arena, &out->step, err));
     once.accumulate = r->work->accumulate;
     if (once.accumulate > 1 && !once.master_weights) /* gradients wait from micro-batch to micro-batch */
-        FT_TRY(ft__step_memory(g, &once, r->device, &out->step.memory, err));
+        FT_TRY(ft__step_memory_shared(g, &once, r->device, NULL, NULL, &out->step.lives, &out->step.memory, err));
     FT_TRY(lanes_of(r, g, &out->step, out, &lanes, err));
     FT_TRY(ft__ranks_time(r, &lanes.lanes, lanes.last_bucket_ms, out, err));
     ft_lanes *kept = ft__arena_alloc(r->arena, sizeof *kept);

@@ -294,9 +294,9 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     size_t nodes = (size_t)g->node_count + 1, blocks = (size_t)g->block_count + 1;
     double *entry = ft__arena_array(arena, blocks, sizeof *entry);
     t.costs = ft__arena_array(arena, nodes, sizeof *t.costs);
-    t.found = ft__arena_array(arena, nodes, sizeof *t.found);
-    t.last = ft__arena_array(arena, (size_t)g->tensor_count + 1, sizeof *t.last);
-    out->kernels = ft__arena_array(arena, nodes, sizeof *out->kernels);
+    t.found = ft__arena_bare(arena, nodes, sizeof *t.found);
+    t.last = ft__arena_bare(arena, (size_t)g->tensor_count + 1, sizeof *t.last);
+    out->kernels = ft__arena_bare(arena, nodes, sizeof *out->kernels);
     if (!t.found || !t.last || !t.costs || !entry || !out->kernels)
         return ft__fail(err, FT_E_MEMORY, "out of memory for the timeline of %d operators", (int)g->node_count);
     FT_TRY(ft__time_nodes(&t, out, err));
@@ -317,5 +317,5 @@ ft_status ft__step_forecast(const ft_graph *g, const ft_workload *asked, const f
     if (!work.time_alone) ft__step_interval(&t, below, above, out);
     regime_of(out);
     rates_of(&work, device, out);
-    return ft__step_memory_memoized(g, &work, device, memo, &out->memory, err);
+    return ft__step_memory_shared(g, &work, device, NULL, memo, &out->lives, &out->memory, err);
 }

@@ -73,6 +73,7 @@ typedef struct ft_step {
     ft_timed *kernels;                  /* in order of execution, equal neighbours not merged; in the arena */
     int32_t kernel_count;
     ft_memory memory;
+    const struct ft_lifetimes *lives; /* of its tensors (memory/lifetime.h), for whoever counts them again */
     ft_offload_cost offload;
     int frozen_passes;     /* forward passes beside those that are trained (ranks/complete.c) */
     double reference_ms;   /* what they take */
@@ -123,8 +124,11 @@ typedef struct ft_memory_share {
     bool flat_third;                               /* of those its third stage */
     bool keeps_checkpoints;                        /* with their gradients, until the backward pass is over */
 } ft_memory_share;
+/* `share` NULL: a GPU alone. Births and deaths are looked for the first time that a graph is counted, with *lives NULL,
+ * and are in its arena then. */
 ft_status ft__step_memory_shared(const ft_graph *g, const ft_workload *work, const ft_device *device,
-                                 const ft_memory_share *share, ft_memo *memo, ft_memory *out, ft_error *err);
+                                 const ft_memory_share *share, ft_memo *memo, const struct ft_lifetimes **lives,
+                                 ft_memory *out, ft_error *err);
 
 /* Live bytes while one kernel runs, its workspace counted as temporary. */
 typedef struct ft_memory_point {
