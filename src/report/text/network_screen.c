@@ -64,6 +64,8 @@ void ft__screen_groups(ft_text *out, const ft_style *style, const ft_parallel *p
         }
         ft__text_add(out, "\n");
     }
+    if (p->cp < 2) return;
+    ft__text_add(out, "  Context ranks hold the same weights, whose gradients are summed over \"data\".\n");
 }
 
 void ft__answer_groups(ft_text *out, const ft_parallel *p)
