@@ -229,8 +229,7 @@ const cli_command cli_commands[] = {
      "foretell train ... --json --detail kernels saves an answer with its request and its kernels. Answers of "
      "different tasks or versions are refused.",
      compare_examples, cli_compare},
-    {CLI_TRACE, "trace", "FILE", 1, 1,
-     "a profiler trace: regime, gaps, slow kernels; --gpu forecasts it elsewhere",
+    {CLI_TRACE, "trace", "FILE", 1, 1, "a profiler trace: regime, gaps, slow kernels; --gpu forecasts it elsewhere",
      "Reads what torch.profiler's export_chrome_trace wrote, plain or gzipped, of any size (record_shapes=True, and "
      "profiler.step() after each step). Says what held the steps, what the host did while the GPU waited, whether "
      "products ran on tensor cores, and which operators take longer than they should on that GPU. With --gpu every "

@@ -13,7 +13,7 @@ typedef struct ft_clocks {
 bool ft__clocks_open(ft_clocks *c, int64_t count); /* nobody has anything to do; false: out of memory */
 void ft__clocks_close(ft_clocks *c);
 void ft__clocks_set(ft_clocks *c, int64_t at, double ms);
-/* The engine that is furthest behind, of equal ones the first; -1: none has anything to do. The clock of the next one is
- * in *second. */
+/* The engine that is furthest behind, of equal ones the first; -1: none has anything to do. The clock of the next one
+ * is in *second. */
 int64_t ft__clocks_first(const ft_clocks *c, double *second);
 #endif
