@@ -47,12 +47,13 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
     return {name: whole(name, (name,)) for name in read}
 
 
-def entry(stack: dict) -> str:
+def entry(stack: dict, names: list[str]) -> str:
     defaults = stack["defaults"]
     runs = [f"FT_RUN_{word}".upper() for word in defaults["execution"]]
     fields = [
         f".name = {json.dumps(stack['name'])}",
         f".title = {json.dumps(stack['title'])}",
+        f".base = &ft__stacks[{names.index(stack['base'])}]" if "base" in stack else ".base = NULL",
         f".default_gpus = {json.dumps(' '.join(stack.get('default_gpus', [])))}",
         f".executions = {' | '.join(f'1u << {word}' for word in runs)}",
         f".execution = {runs[0]}",
@@ -80,7 +81,7 @@ def source(stacks: dict[str, dict]) -> str:
         "/* Made from data/stacks/ by scripts/embed_stacks.py. */\n"
         '#include "model/stack.h"\n\n'
         f"const size_t ft__stack_count = {len(stacks)};\n"
-        f"const ft_stack ft__stacks[] = {{\n{''.join(entry(stack) for stack in stacks.values())}}};\n\n"
+        f"const ft_stack ft__stacks[] = {{\n{''.join(entry(stack, names) for stack in stacks.values())}}};\n\n"
         f"const ft_stack *const ft__default_stacks[FT_STACK_ROLES] = {{\n{defaults}}};\n"
     )
 

@@ -184,7 +184,7 @@ def main() -> None:
         for case in CASES:
             if part == "loop" or case.liger != (part == "liger"):
                 continue
-            row = {**case._asdict(), "config": case.config["model_type"]}
+            row = {**case._asdict(), "config": case.config["model_type"], "request": request(case)}
             try:
                 row.update(measure(case))
             except Exception as error:  # one that a version of a library refuses leaves the others

@@ -22,7 +22,7 @@ typedef struct ft_change {
 #define FT_CHANGE_FIELDS(X)                                                                    \
     X(work.batch) X(work.dtype) X(work.autocast) X(work.attention) X(work.execution)           \
     X(work.optimizer) X(work.recompute) X(work.nchw) X(work.cache) X(work.weight_bits)         \
-    X(work.lora_rank) X(work.packed)                                                           \
+    X(work.lora_rank) X(work.packed) X(work.loss) X(work.stack)                                \
     X(parallel.dp) X(parallel.tp) X(parallel.pp) X(parallel.cp) X(parallel.vpp) X(parallel.ep) \
     X(parallel.etp) X(parallel.dispatch_once) X(parallel.expert_overlap) X(parallel.zero)      \
     X(parallel.sp) X(parallel.overlap) X(parallel.no_overlap) X(parallel.in_pieces)            \

@@ -20,6 +20,8 @@
       "the same step in other portions")                                                                               \
     X(EXECUTION, EXECUTION, KEPT,  /* ft_execution */                                                                  \
       "")                                                                                                              \
+    X(LOSS, EXECUTION, KEPT,       /* ft_entropy; the kernels of the stack for that loss come with it */               \
+      "no logits in memory; norms, rotary embeddings and gates are a kernel each")                                     \
     X(ATTENTION, ATTENTION, KEPT,  /* ft_attention_kind */                                                             \
       "scores never reach memory")                                                                                     \
     X(OPTIMIZER, OPTIMIZER, ASKED, /* ft_optimizer */                                                                  \

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "model/packing.h"
+#include "model/stack.h"
 
 typedef enum numbers { KEPT, OTHER, ASKED } numbers;
 
@@ -143,6 +144,15 @@ static bool spread_experts(ft_change *c)
         return true;                       \
     } while (0)
 
+/* Compiled kernels are another way to the same end, so that both are positions of one switch. */
+static bool join_loss(ft_workload *w)
+{
+    if (w->loss == FT_ENTROPY_FUSED_LINEAR) return false;
+    w->loss = FT_ENTROPY_FUSED_LINEAR;
+    w->stack = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
+    return true;
+}
+
 /* What Megatron-Core's modules run again nobody else does. */
 static void drop_modules(ft_workload *w, ft_execution to)
 {
@@ -160,6 +170,7 @@ static bool apply(const ft_move *m, ft_change *c, ft_arena *arena)
     case FT_MOVE_BATCH: return scale_batch(c, m->to);
     case FT_MOVE_MICRO: return scale_micro(c, m->to);
     case FT_MOVE_EXECUTION: drop_modules(w, (ft_execution)m->to); SET(w->execution, (ft_execution)m->to);
+    case FT_MOVE_LOSS: return join_loss(w);
     case FT_MOVE_ATTENTION: SET(w->attention, (ft_attention_kind)m->to);
     case FT_MOVE_OPTIMIZER: SET(w->optimizer, (ft_optimizer)m->to);
     case FT_MOVE_DTYPE: return set_dtype(c, m->to);

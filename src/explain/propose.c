@@ -3,6 +3,7 @@
 
 #include "explain/moves.h"
 #include "model/pytorch.h"
+#include "model/stack.h"
 #include "ranks/ranks.h"
 
 typedef struct proposals {
@@ -114,6 +115,17 @@ static void propose_run(proposals *p, ft_execution to)
     if (!version || version->compiles || !compiles) propose(p, FT_MOVE_EXECUTION, to);
 }
 
+/* Liger has kernels for models of Llama's kin: RMS norms and gates. */
+static void propose_loss(proposals *p)
+{
+    const ft_workload *w = &p->now->work;
+    const ft_arch *a = p->now->arch;
+    const bool kin = (a->norm == FT_RMSNORM || a->norm == FT_RMSNORM_WIDE) && a->gated;
+    const bool plain = w->trainer == FT_TRAINER_SFT && ft__parallel_alone(&p->now->parallel);
+    if (w->loss == FT_ENTROPY_FUSED_LINEAR || !kin || !plain || !ft__stack_takes_fused_linear(w, a)) return;
+    propose(p, FT_MOVE_LOSS, FT_ENTROPY_FUSED_LINEAR);
+}
+
 static void propose_execution(proposals *p)
 {
     const ft_workload *w = &p->now->work;
@@ -132,6 +144,7 @@ static void propose_execution(proposals *p)
         propose(p, FT_MOVE_CACHE, FT_CACHE_PAGED);
     }
     if (!training) return;
+    propose_loss(p);
     if (w->optimizer == FT_ADAMW_FOREACH || w->optimizer == FT_ADAMW_LOOP) propose(p, FT_MOVE_OPTIMIZER, FT_ADAMW);
     if (w->recompute != FT_RECOMPUTE_NONE) propose(p, FT_MOVE_RECOMPUTE, FT_RECOMPUTE_NONE);
     if (w->recompute == FT_RECOMPUTE_FULL) propose(p, FT_MOVE_RECOMPUTE, FT_RECOMPUTE_SELECTIVE);
@@ -211,6 +224,7 @@ size_t ft__moves_for_table(const ft_change *now, double compute_ms, ft_move *out
     propose(&p, FT_MOVE_ATTENTION, FT_FLASH);
     propose(&p, FT_MOVE_ATTENTION, FT_EAGER);
     if (training) {
+        propose_loss(&p);
         static const ft_optimizer optimizers[] = {FT_ADAMW,     FT_ADAMW_FOREACH, FT_ADAMW_8BIT,
                                                   FT_ADAFACTOR, FT_SGD_MOMENTUM,  FT_SGD};
         for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++)

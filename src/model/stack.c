@@ -26,6 +26,14 @@ const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas)
     return ft__default_stacks[role];
 }
 
+bool ft__stack_takes_fused_linear(const ft_workload *w, const ft_arch *arch)
+{
+    const bool plain = w->task == FT_TRAIN && w->execution == FT_RUN_EAGER && arch->design == FT_DECODER_ONLY;
+    const bool packed = w->weight_bits > 0 && w->weight_bits < 16;
+    if (!plain || packed || w->master_weights) return false;
+    return !w->stack || w->stack == ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR]->base;
+}
+
 bool ft__stack_of_gpu(const ft_stack *s, const char *gpu)
 {
     size_t length = strlen(gpu);

@@ -153,7 +153,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
 
 typedef struct ft_stack {
     char name[48], title[96];
-    char default_gpus[64]; /* names of those on which a request that names none means it; "": all */
+    const struct ft_stack *base; /* that it stands on; NULL: none */
+    char default_gpus[64];       /* names of those on which a request that names none means it; "": all */
     /* What a request that names it means by keys it leaves out. */
     unsigned executions; /* those it has, a bit each */
     ft_execution execution;
@@ -224,6 +225,10 @@ static inline int ft__zero_of(const ft_workload *w, int zero, int64_t replicas)
     if (w->stack || w->task != FT_TRAIN || replicas < 2 || zero > 0) return zero;
     return ft__stack_of(w, zero, replicas)->zero;
 }
+/* Whether a training step is of software that a loss which makes no logits can be turned on in, and with it the kernels
+ * of the stack for that loss: the one that stack stands on, or none that is named. Weights of few bits are prepared by
+ * other software, fp32 copies of weights are another stack's. */
+bool ft__stack_takes_fused_linear(const ft_workload *w, const ft_arch *arch);
 /* What "zero" changes on one GPU: DeepSpeed's hooks with 3, its buffers from 1 on. */
 static inline bool ft__stack_shards_alone(const ft_stack *s, int zero)
 {

@@ -176,6 +176,7 @@ static ft_status read_object(const json_t *object, const char *where, ft_stack *
                            "a stack needs \"base\", the known one that it is most like: \"fsdp2\"");
     FT_TRY(ft__stack_find(base, &below, err));
     *out = *below;
+    out->base = below;
     FT_TRY(ft__json_string(object, "name", FT_OPTIONAL, &name, where, err));
     FT_TRY(ft__json_string(object, "title", FT_OPTIONAL, &title, where, err));
     if (name)

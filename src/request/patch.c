@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "model/stack.h"
 #include "request/keys.h"
 #include "request/words.h"
 
@@ -97,6 +98,8 @@ json_t *ft__change_patch(const ft_change *now, const ft_change *after)
     word(&p, FT_KEY_ID_MODEL_DTYPE, a->dtype != b->dtype || a->autocast != b->autocast, dtype_word(b));
     word(&p, FT_KEY_ID_ATTENTION, a->attention != b->attention, ft__attention_words[b->attention]);
     word(&p, FT_KEY_ID_EXECUTION, a->execution != b->execution, ft__execution_words[b->execution]);
+    word(&p, FT_KEY_ID_LOSS, a->loss != b->loss, ft__entropy_words[b->loss]);
+    word(&p, FT_KEY_ID_STACK, a->stack && a->stack != b->stack, b->stack ? b->stack->name : "");
     word(&p, FT_KEY_ID_OPTIMIZER, a->optimizer != b->optimizer, ft__optimizer_words[b->optimizer]);
     word(&p, FT_KEY_ID_RECOMPUTE, a->recompute != b->recompute, ft__recompute_words[b->recompute]);
     word(&p, FT_KEY_ID_IMAGE_LAYOUT, a->nchw != b->nchw, ft__image_words[b->nchw]);

@@ -27,17 +27,14 @@ static void remark_compiled_loss(ft_model_request *out)
 }
 
 /* A loss that makes no logits is Liger's where operators run one by one, and whoever turns it on (Trainer, TRL,
- * Axolotl, LLaMA-Factory) turns its other kernels on. Weights of few bits are prepared by PEFT, shards are another
- * stack's. */
+ * Axolotl, LLaMA-Factory) turns its other kernels on. Shards are another stack's. */
 void ft__take_for_liger(ft_model_request *out)
 {
     ft_workload *w = &out->work;
-    const bool plain = w->task == FT_TRAIN && w->execution == FT_RUN_EAGER && out->arch->design == FT_DECODER_ONLY;
-    const bool packed = w->weight_bits > 0 && w->weight_bits < 16;
     const bool shards = out->parallel.zero > 1 && out->parallel.dp * out->parallel.cp > 1;
     if (w->loss != FT_ENTROPY_FUSED_LINEAR) return;
     remark_compiled_loss(out);
-    if (w->stack || !plain || packed || w->master_weights || shards) return;
+    if (w->stack || shards || !ft__stack_takes_fused_linear(w, out->arch)) return;
     w->stack = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
     if (*out->remark) return;
     snprintf(out->remark, sizeof out->remark,

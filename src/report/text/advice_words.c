@@ -94,6 +94,7 @@ void ft__advice_change(ft_text *out, const ft_advice *a, const ft_change *now)
         ft__text_addf(out, "micro-batch %" PRId64 " accumulated %" PRId64 " times", w->batch, w->accumulate);
         break;
     case FT_MOVE_EXECUTION: say_execution(out, w->execution); break;
+    case FT_MOVE_LOSS: ft__text_add(out, "Liger's kernels (use_liger_kernel)"); break;
     case FT_MOVE_ATTENTION: ft__text_addf(out, "%s attention", ft__attention_words[w->attention]); break;
     case FT_MOVE_OPTIMIZER:
         if (w->optimizer == FT_ADAMW)
