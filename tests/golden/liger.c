@@ -1,5 +1,5 @@
-/* Steps with Liger's kernels and without, and what turning them on saves (data/measurements/h200/liger.jsonl; nothing is
- * fitted to these rows). */
+/* Steps with Liger's kernels and without, and what turning them on saves (data/measurements/h200/liger.jsonl; nothing
+ * is fitted to these rows). */
 #include <math.h>
 #include <string.h>
 
