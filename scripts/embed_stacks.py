@@ -24,7 +24,7 @@ DEFAULTS = ("execution", "attention", "compile_scope", "loss", "cp_kind", "exper
 LOSSES = {"model": "of_model"}
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
 SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS"}
-KEYS = {"name", "title", "date", "base", "default_for", "default_gpus", "defaults", "traits", "sources", "notes"}
+KEYS = {"name", "title", "date", "base", "default_for", "default_gpus", "models", "defaults", "traits", "sources", "notes"}
 
 
 def load(folder: pathlib.Path) -> dict[str, dict]:
@@ -54,6 +54,7 @@ def entry(stack: dict, names: list[str]) -> str:
         f".name = {json.dumps(stack['name'])}",
         f".title = {json.dumps(stack['title'])}",
         f".base = &ft__stacks[{names.index(stack['base'])}]" if "base" in stack else ".base = NULL",
+        f".models = {json.dumps(' '.join(stack.get('models', [])))}",
         f".default_gpus = {json.dumps(' '.join(stack.get('default_gpus', [])))}",
         f".executions = {' | '.join(f'1u << {word}' for word in runs)}",
         f".execution = {runs[0]}",

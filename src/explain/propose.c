@@ -115,14 +115,13 @@ static void propose_run(proposals *p, ft_execution to)
     if (!version || version->compiles || !compiles) propose(p, FT_MOVE_EXECUTION, to);
 }
 
-/* Liger has kernels for models of Llama's kin: RMS norms and gates. */
 static void propose_loss(proposals *p)
 {
     const ft_workload *w = &p->now->work;
     const ft_arch *a = p->now->arch;
-    const bool kin = (a->norm == FT_RMSNORM || a->norm == FT_RMSNORM_WIDE) && a->gated;
+    const bool written = ft__stack_has_kernels_for(ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR], a);
     const bool plain = w->trainer == FT_TRAINER_SFT && ft__parallel_alone(&p->now->parallel);
-    if (w->loss == FT_ENTROPY_FUSED_LINEAR || !kin || !plain || !ft__stack_takes_fused_linear(w, a)) return;
+    if (w->loss == FT_ENTROPY_FUSED_LINEAR || !written || !plain || !ft__stack_takes_fused_linear(w, a)) return;
     propose(p, FT_MOVE_LOSS, FT_ENTROPY_FUSED_LINEAR);
 }
 

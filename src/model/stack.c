@@ -34,12 +34,19 @@ bool ft__stack_takes_fused_linear(const ft_workload *w, const ft_arch *arch)
     return !w->stack || w->stack == ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR]->base;
 }
 
-bool ft__stack_of_gpu(const ft_stack *s, const char *gpu)
+/* Whether a word is in a list with blanks between. */
+static bool lists(const char *list, const char *word)
 {
-    size_t length = strlen(gpu);
-    for (const char *at = s->default_gpus; *at; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' '))
-        if (strcspn(at, " ") == length && !strncmp(at, gpu, length)) return true;
+    size_t length = strlen(word);
+    for (const char *at = list; *at; at += strcspn(at, " ") + (at[strcspn(at, " ")] == ' '))
+        if (strcspn(at, " ") == length && !strncmp(at, word, length)) return true;
     return false;
+}
+
+bool ft__stack_of_gpu(const ft_stack *s, const char *gpu) { return lists(s->default_gpus, gpu); }
+bool ft__stack_has_kernels_for(const ft_stack *s, const ft_arch *arch)
+{
+    return arch->model_type && lists(s->models, arch->model_type); /* a graph's file need not say one */
 }
 
 ft_adapters ft__adapters_of(const ft_workload *w)

@@ -154,6 +154,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
 typedef struct ft_stack {
     char name[48], title[96];
     const struct ft_stack *base; /* that it stands on; NULL: none */
+    const char *models;          /* types of those that it has kernels for; "": nobody asks */
     char default_gpus[64];       /* names of those on which a request that names none means it; "": all */
     /* What a request that names it means by keys it leaves out. */
     unsigned executions; /* those it has, a bit each */
@@ -218,6 +219,8 @@ const ft_stack *ft__stack_of(const ft_workload *w, int zero, int64_t replicas);
 static inline const ft_stack *ft__stack(const ft_workload *w) { return ft__stack_of(w, 0, 1); }
 /* Whether a stack is what requests mean on this GPU alone. */
 bool ft__stack_of_gpu(const ft_stack *s, const char *gpu);
+/* Whether it lists the model's type among those that it was written for. */
+bool ft__stack_has_kernels_for(const ft_stack *s, const ft_arch *arch);
 /* How far states are sharded over data ranks by a stack that no request names: one whose optimizer is always the
  * distributed one knows no "zero" 0. A stack that is named is asked as it stands. */
 static inline int ft__zero_of(const ft_workload *w, int zero, int64_t replicas)

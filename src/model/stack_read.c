@@ -164,8 +164,8 @@ static ft_status read_defaults(const json_t *object, const char *where, ft_stack
 
 static ft_status read_object(const json_t *object, const char *where, ft_stack *out, ft_error *err)
 {
-    static const char *const keys[] = {"name",         "title",    "date",   "base",    "default_for",
-                                       "default_gpus", "defaults", "traits", "sources", "notes"};
+    static const char *const keys[] = {"name",   "title",    "date",   "base",    "default_for", "default_gpus",
+                                       "models", "defaults", "traits", "sources", "notes"};
     const char *base = NULL, *name = NULL, *title = NULL;
     const ft_stack *below = NULL;
     char at[256];
