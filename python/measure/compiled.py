@@ -1,8 +1,8 @@
 """Forward passes and training steps of models under torch.compile and without: compiled.py CASES OUT [SECONDS]
 
 CASES: a JSON line each with `request` (a config with its `model_type` or a net's name, `batch`, of texts `seq`, `dtype` bf16 or amp_bf16),
-`tasks` and forecasts, as python/measure/compiled.jsonl has them. The whole model is compiled with its loss by the default mode; sdpa, random
-weights, no mask, fused AdamW in `train`. Rows have the compiled pass and, under `eager`, the same one before it was compiled: the median of
+`tasks` and forecasts, as python/measure/compiled.jsonl has them. The model is compiled by the default mode, and hands out its logits beside its
+loss; of a case that says `whole`, a function that hands out the loss alone. sdpa, random weights, no mask, fused AdamW in `train`. Rows have the compiled pass and, under `eager`, the same one before it was compiled: the median of
 seven between CUDA events, `busy_ms` the kernels' sum of one more pass under the profiler (the median of three), the allocator's peak.
 `graphs` counts what the compiler made of the pass: 1 where it did not have to stop.
 """
@@ -43,15 +43,13 @@ def net_of(request: Case) -> tuple[torch.nn.Module, dict[str, torch.Tensor], str
         library, kind = "transformers", getattr(transformers, PICTURES[model["model_type"]])
         config = kind.config_class(**{key: value for key, value in model.items() if key != "model_type"})
         with torch.device("cuda"):
-            net = kind._from_config(config, attn_implementation="sdpa", dtype=torch.bfloat16)
+            net = kind._from_config(config, attn_implementation="sdpa" if kind._supports_sdpa else "eager", dtype=torch.bfloat16)
         given = {"pixel_values": torch.randn(request["batch"], 3, config.image_size, config.image_size, device="cuda", dtype=torch.bfloat16 if low else torch.float32),
                  "labels": torch.zeros(request["batch"], dtype=torch.long, device="cuda")}
     else:
         library, net = "transformers", architectures.build(model, "cuda")
         given = {name: each.to("cuda") for name, each in architectures.inputs(net.config, request).items()}
         given["labels"] = given.get("decoder_input_ids", given.get("input_ids"))
-        if net.config.is_encoder_decoder:
-            del given["decoder_input_ids"]
     return net if low else net.float(), given, library
 
 
@@ -88,8 +86,6 @@ def measure(case: Case) -> typing.Iterator[Case]:
         net.train(task == "train")
         if task == "forward":
             given.pop("labels", None)
-            if net.config.is_encoder_decoder if library == "transformers" else False:
-                given["decoder_input_ids"] = given["input_ids"]
         optimizer = torch.optim.AdamW(net.parameters(), lr=1e-5, fused=True) if task == "train" else None
 
         def pass_of(called: torch.nn.Module) -> torch.Tensor:
@@ -116,18 +112,20 @@ def measure(case: Case) -> typing.Iterator[Case]:
         gc.collect()
         torch.cuda.empty_cache()
         torch._dynamo.utils.counters.clear()
-        compiled = torch.compile(lambda: pass_of(net))
+        whole = case.get("whole", False)
+        made = torch.compile((lambda: pass_of(net)) if whole else net)
+        compiled = run_of(made if whole else lambda: pass_of(made))
         begun = time.perf_counter()
-        run_of(compiled)()
+        compiled()
         torch.cuda.synchronize()
         seconds = time.perf_counter() - begun
-        row = figures(run_of(compiled), 60)
+        row = figures(compiled, 60)
         stats = torch._dynamo.utils.counters["stats"]
         yield {"request": {"task": task, "gpu": "h200_sxm", "attention": "sdpa", "execution": "compile", **request}, "class": type(net).__name__,
-               "parameters": sum(each.numel() for each in net.parameters()), "graphs": stats["unique_graphs"], "compile_s": round(seconds, 1),
+               "whole": whole, "parameters": sum(each.numel() for each in net.parameters()), "graphs": stats["unique_graphs"], "compile_s": round(seconds, 1),
                **{key: value for key, value in row.items() if key != "by_kernel"}, "eager": eager,
                "forecast": case.get("forecast", {}).get(task), "by_kernel": row["by_kernel"]}
-        del net, given, optimizer, compiled
+        del net, given, optimizer, made, compiled
 
 
 if __name__ == "__main__":

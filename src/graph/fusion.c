@@ -31,6 +31,7 @@ static bool takes_shares(const ft_graph *g, const ft_node *n)
 static ft_part part_of(const ft_fusion *f, const ft_node *n)
 {
     ft_part part = ft__fusion_part(n);
+    if (n->verb == FT_DO_POOL && f->how & FT_FUSE_REDUCTIONS_END) return FT_LIBRARY; /* XLA has kernels for windows */
     if (!(f->how & FT_FUSE_POINTWISE) || part == FT_GLUE) return part;
     return part == FT_POINT && n->verb == FT_DO_POINTWISE && n->op.kind == FT_OP_ELEMENTWISE ? FT_POINT : FT_LIBRARY;
 }

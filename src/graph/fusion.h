@@ -52,6 +52,7 @@ typedef struct ft_fused {
     double *in_bytes;
     int32_t in_count, out_count;
     double bytes, work; /* moved; instructions per element */
+    double read;        /* of those bytes: read */
     double summand;     /* bytes of what its last sum adds to a running one; 0: it has none */
     double space;
     int64_t rows;
@@ -104,7 +105,7 @@ static inline bool ft__fusion_compiles(const ft_fusion *f, int32_t block)
 ft_part ft__fusion_part(const ft_node *n);
 double ft__fusion_space(const ft_graph *g, const ft_node *n);
 /* Instructions per element inside a fused kernel. */
-double ft__fusion_work(const ft_node *n);
+double ft__fusion_work(const ft_fusion *f, const ft_node *n);
 
 /* What a node's first result is computed from. */
 int ft__fusion_operands(const ft_node *n, ft_ref out[FT_FUSION_OPERANDS]);

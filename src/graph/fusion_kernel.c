@@ -132,7 +132,7 @@ static void compute_again(making *m, ft_ref x)
     if (f->stamp[r] == m->mark) return;
     f->stamp[r] = m->mark;
     const ft_node *n = &f->g->nodes[f->maker[r]];
-    double work = ft__fusion_work(n);
+    double work = ft__fusion_work(f, n);
     if (named(n, "dropout")) work = 2;                 /* the mask is there */
     if (n->op.kind == FT_OP_ROW && work > 6) work = 6; /* and so is what the row adds up to */
     m->k->work += work;
@@ -206,16 +206,38 @@ static bool sums_down(const ft_node *n, ft_part part, const ft_tensor *t)
 /* Rows that do not begin at multiples of 16 bytes are read an element at a time. */
 static bool odd_rows(const ft_node *n) { return n->op.kind == FT_OP_ROW && n->op.u.row.cols % 8; }
 
-/* Batch norms of a training step and group norms look at everything twice: moments first, then the result. */
-static void emit_moments(ft_fusion *f, const ft_node *n)
+/* Whether the group makes what the node reads, and keeps it to itself. */
+static bool made_inside(const ft_fusion *f, int32_t block, int32_t group, int32_t at)
 {
-    double bytes = 0, space = ft__fusion_space(f->g, n);
-    bool back = n->phase == FT_BACKWARD;
+    const int32_t maker = f->from[at][0];
+    const ft_ref root = f->root[f->g->nodes[f->g->blocks[block].first + at].in[0]];
+    if (maker < 0 || f->group_of[maker] < 0 || ft__group_find(f, f->group_of[maker]) != group) return false;
+    return !f->outside[root] && !(f->flags[root] & (FT_FAR | FT_WHOLE_COPY));
+}
+
+/* Batch norms of a training step and group norms look at everything twice: moments first, then the result. What the
+ * result's kernel computes from its operands the moments' kernel computes, too. */
+static void emit_moments(making *m, int32_t group, int32_t at)
+{
+    ft_fusion *f = m->f;
+    const ft_node *n = &f->g->nodes[f->g->blocks[m->block].first + at];
+    const bool back = n->phase == FT_BACKWARD, grouped = ft__is_groupnorm(n);
+    if (!back && f->inference && !grouped) return; /* they are given */
+    double bytes = 0;
     for (int k = 0; k < n->in_count && k < (back ? 2 : 1); k++) bytes += ft__tensor_bytes(&f->g->tensors[n->in[k]]);
-    if (!back && n->op.u.elementwise.bytes < 2.5 * bytes && !ft__is_groupnorm(n)) return; /* moments are given */
-    ft_node m = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, space, bytes,
-                                FT_K_FUSION_WORK_MOMENTS);
-    ft__fusion_emit(f, &m); /* names nothing: the kernel behind it reads the same */
+    if (!grouped && made_inside(f, m->block, group, at)) bytes = fmax(bytes, m->k->read);
+    ft_node kernel = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, ft__fusion_space(f->g, n),
+                                     bytes, grouped ? FT_K_FUSION_WORK_MOMENTS : FT_K_FUSION_WORK_MOMENTS_DOWN);
+    ft__fusion_emit(f, &kernel); /* names nothing: the kernel behind it reads the same */
+    if (grouped) return;
+    /* Columns are summed in parts, which a kernel finishes; going forward it moves the running moments on, and another
+     * counts the batches seen. */
+    const double channels = n->out_count > 1 ? (double)f->g->tensors[n->out[1]].cols : 1;
+    ft_node rest = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), FT_FP32, channels * FT_K_FUSION_PARTS,
+                                   channels * FT_K_FUSION_PARTS * 8, 2);
+    ft__fusion_emit(f, &rest);
+    ft_node seen = ft__fusion_node(FT_DO_POINTWISE, n->phase, FT_AT(FUSED_MOMENTS), FT_FP32, 1, 16, 1);
+    if (!back) ft__fusion_emit(f, &seen);
 }
 
 static ft_ref like(ft_fusion *f, ft_ref x, int32_t block)
@@ -287,7 +309,7 @@ static void add_members(making *m, int32_t group, sums *s)
             read_input(m, n, k);
         }
         /* What is done once per row does not count. */
-        if (!(p->rows && ft__fusion_space(g, n) <= (double)p->rows)) m->k->work += ft__fusion_work(n);
+        if (!(p->rows && ft__fusion_space(g, n) <= (double)p->rows)) m->k->work += ft__fusion_work(f, n);
         if (part == FT_ALONG && odd_rows(n)) odd = 12;
         say(m, n);
         if (n->phase == FT_BACKWARD) m->phase = FT_BACKWARD;
@@ -332,9 +354,10 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
     sums s = {.count = 0};
     add_members(&m, group, &s);
     if (!out->out_count && !s.count) return -1;
-    for (int32_t i = 0; i < out->in_count; i++) out->bytes += out->in_bytes[i];
+    for (int32_t i = 0; i < out->in_count; i++) out->read += out->in_bytes[i];
+    out->bytes += out->read;
     for (int32_t i = p->head; i >= 0; i = f->next[i])
-        if (g->nodes[first + i].verb == FT_DO_BATCHNORM) emit_moments(f, &g->nodes[first + i]);
+        if (g->nodes[first + i].verb == FT_DO_BATCHNORM) emit_moments(&m, group, i);
     if (p->rows && m.running > 0 && g->blocks[b].repeat > 1) {
         out->bytes += FT_RUNNING_SUM_BYTES(m.running, out->summand);
         for (int32_t i = 0; i < out->in_count; i++)
@@ -358,7 +381,7 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
     if (p->closed && out->out_count) {
         /* Long columns are summed in parts, some 64 of them; the parts follow. */
         double cols = ft__tensor_numel(&f->g->tensors[out->out[0]]), parts = p->space / cols / 64;
-        if (parts > 64) parts = 64;
+        if (parts > FT_K_FUSION_PARTS) parts = FT_K_FUSION_PARTS;
         ft_node rest = ft__fusion_node(FT_DO_ROW, m.phase, name, FT_FP32, cols * parts, cols * parts * 4, 2);
         rest.count = p->count;
         if (parts >= 2) ft__fusion_emit(f, &rest);

@@ -2,13 +2,23 @@
  *
  * Instructions are in the unit of kernel/elementwise.c: what a lane issues per element beyond loads, stores and
  * addresses. */
+#include <math.h>
 #include <string.h>
 
+#include "graph/batchnorm.h"
 #include "graph/fusion.h"
 #include "graph/fusion_constants.h"
 
 /* Most names differ in their first letter. */
 static bool named(const ft_node *n, const char *name) { return *n->op.name == *name && !strcmp(n->op.name, name); }
+
+/* Inductor writes windows of so many elements out (torch/_inductor/lowering.py, should_fallback_max_pool_with_indices);
+ * larger ones stay the framework's kernels, and so does whatever adds pixels up or fills borders. */
+static bool small_window(const ft_node *n)
+{
+    if (n->op.kind != FT_OP_ELEMENTWISE || n->op.u.elementwise.ops_per_element > FT_K_FUSION_WINDOW) return false;
+    return named(n, "pool") || (named(n, "upsample") && n->phase == FT_FORWARD);
+}
 
 /* Sums of a handful (the query heads that share a key) are written out: every result on its own. */
 static bool unrolled(const ft_node *n)
@@ -43,6 +53,7 @@ ft_part ft__fusion_part(const ft_node *n)
     case FT_DO_BATCHNORM: return FT_POINT;
     case FT_DO_EMBEDDING:
     case FT_DO_GATHER: return n->op.kind == FT_OP_ROW && n->op.pass == FT_PASS_FWD ? row_part(n) : FT_LIBRARY;
+    case FT_DO_POOL: return small_window(n) ? FT_POINT : FT_LIBRARY;
     case FT_DO_LOSS: return n->in_place ? FT_POINT : FT_ALONG;
     case FT_DO_ROW: return row_part(n);
     default: return FT_LIBRARY;
@@ -62,8 +73,33 @@ double ft__fusion_space(const ft_graph *g, const ft_node *n)
     return most;
 }
 
-double ft__fusion_work(const ft_node *n)
+/* A maximum looks at every pixel of its window; its gradient, at every pixel, at the windows that lie over it. */
+static double window_work(const ft_graph *g, const ft_node *n)
 {
+    const double window = n->op.u.elementwise.ops_per_element;
+    if (n->phase == FT_FORWARD || n->in_count < 2) return window * FT_K_FUSION_WINDOW_WORK;
+    const double stride = sqrt(ft__tensor_numel(&g->tensors[n->out[0]]) / ft__tensor_numel(&g->tensors[n->in[1]]));
+    const double over = ceil(sqrt(window) / fmax(stride, 1));
+    return FT_K_FUSION_WINDOW_BACK + over * over * FT_K_FUSION_WINDOW_BACK_EACH;
+}
+
+/* Of a batch norm that does not train the moments are there: for every element their kernel makes a root of one. */
+static bool moments_given(const ft_fusion *f, const ft_node *n)
+{
+    return f->inference && n->verb == FT_DO_BATCHNORM && !ft__is_groupnorm(n);
+}
+
+/* A picture of a few channels that is turned to channels-last: its elements lie far from each other where it is read. */
+static bool turns_picture(const ft_graph *g, const ft_node *n)
+{
+    return n->verb == FT_DO_COPY && n->transposes && n->out_count && g->tensors[n->out[0]].cols < FT_K_FUSION_FEW;
+}
+
+double ft__fusion_work(const ft_fusion *f, const ft_node *n)
+{
+    if (n->verb == FT_DO_POOL) return window_work(f->g, n);
+    if (moments_given(f, n)) return FT_K_FUSION_WORK_GIVEN;
+    if (turns_picture(f->g, n)) return FT_K_FUSION_WORK_TURNED;
     for (int i = 0; i < FT_K_FUSION_WORK_COUNT; i++) {
         const struct ft__k_fusion_work *w = &ft__k_fusion_work[i];
         if (named(n, w->name)) return n->op.pass == FT_PASS_FWD ? w->forward : w->backward;

@@ -270,6 +270,8 @@ enum {
                                      what is kept going forward is read going back, not computed again */
     FT_FUSE_KEEPS_FUNCTIONS = 4,  /* values of costly functions go through memory, where several want them */
 };
+/* Whether Inductor turns the pictures of such a net to channels-last (turned.c). */
+bool ft__graph_turns_pictures(const ft_graph *g, bool training);
 /* Merges pointwise chains and pointwise into reductions, as Inductor does, or otherwise by `how`. */
 ft_status ft__graph_fuse(ft_graph *g, unsigned how, ft_error *err);
 /* Products of one row become kernels that stream their weights; before anything is merged those of 8 bits are marked

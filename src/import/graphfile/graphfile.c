@@ -275,9 +275,38 @@ static int64_t times_of(ft_graph_reader *r, const json_t *block)
     return 0;
 }
 
+static void read_file(ft_graph_reader *r)
+{
+    const json_t *file = r->m->arch->file, *blocks = json_object_get(file, "blocks");
+    ft_build *b = ft__graphfile_build(r);
+    read_held(r, json_object_get(file, "held_bytes"));
+    if (b->status == FT_OK) read_inputs(r, json_object_get(file, "inputs"));
+    for (size_t i = 0; i < json_array_size(blocks) && b->status == FT_OK; i++) {
+        const json_t *block = json_array_get(blocks, i);
+        const char *name = json_string_value(json_object_get(block, "name"));
+        r->block = name ? ft__graphfile_text(r, name) : "block";
+        for (int64_t left = times_of(r, block); left > 0 && b->status == FT_OK; left--) read_block(r, block);
+    }
+}
+
+/* Whether Inductor turns its pictures to channels-last: the net is read once more beside this one to see its filters. In
+ * fp32 they stay as they lie: that is unmeasured, and cuDNN's kernels without TF32 want them so. */
+static bool turned_by_compiler(const ft_maker *m)
+{
+    const bool low = m->b.math == FT_FP16 || m->b.math == FT_BF16;
+    if (!low || !ft__compiles(m->work) || m->stack->reductions_end) return false;
+    ft_maker beside = *m;
+    ft_error unheard = {0};
+    beside.b.err = &unheard; /* what is wrong is said when it is read for good */
+    beside.b.g = ft__graph_new(m->b.g->arena, m->b.g->dtype);
+    if (!beside.b.g) return false;
+    ft_graph_reader r = {.m = &beside, .at = m->arch->file, .block = "", .mask = FT_NONE};
+    read_file(&r);
+    return beside.b.status == FT_OK && ft__graph_turns_pictures(beside.b.g, m->b.training);
+}
+
 static void make_graph(ft_maker *m)
 {
-    const json_t *file = m->arch->file, *blocks = json_object_get(file, "blocks");
     ft_graph_reader r = {.m = m, .at = m->arch->file, .block = "", .mask = FT_NONE};
     if (m->work->task == FT_DECODE || m->work->task == FT_PREFILL) {
         ft__build_fail(&m->b, FT_E_UNSUPPORTED, "a graph file has no cache: it takes the tasks train and forward");
@@ -289,14 +318,8 @@ static void make_graph(ft_maker *m)
                        "fuses them");
         return;
     }
-    read_held(&r, json_object_get(file, "held_bytes"));
-    if (m->b.status == FT_OK) read_inputs(&r, json_object_get(file, "inputs"));
-    for (size_t i = 0; i < json_array_size(blocks) && m->b.status == FT_OK; i++) {
-        const json_t *block = json_array_get(blocks, i);
-        const char *name = json_string_value(json_object_get(block, "name"));
-        r.block = name ? ft__graphfile_text(&r, name) : "block";
-        for (int64_t left = times_of(&r, block); left > 0 && m->b.status == FT_OK; left--) read_block(&r, block);
-    }
+    r.turned = turned_by_compiler(m);
+    read_file(&r);
     if (m->b.status != FT_OK && m->b.err && !m->b.err->where[0]) strcpy(m->b.err->where, "model");
 }
 

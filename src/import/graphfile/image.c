@@ -75,9 +75,10 @@ static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last
  * that does not lie so (a group norm's result) is turned first (ATen/native/ConvUtils.h, suggested memory format). */
 static bool turned_first(ft_graph_reader *r, const ft_named *x)
 {
-    if (ft__tensor_of(ft__graphfile_build(r), x->ref)->role != FT_ACTIVATION) return false; /* as it was said to lie */
+    const bool made = ft__tensor_of(ft__graphfile_build(r), x->ref)->role == FT_ACTIVATION;
+    if (!made && !r->turned) return false; /* as it was said to lie */
     if (ft__graphfile_cut_channels(x)) return false;
-    return r->nhwc && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
+    return (r->nhwc || r->turned) && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
 }
 
 /* Whether a convolution of x gives channels last. A picture of one pixel lies both ways: as the filters do. */
@@ -85,7 +86,7 @@ static bool lies_last(ft_graph_reader *r, const ft_named *x)
 {
     const bool point = ft__graphfile_span(x, 2, x->dims) == 1;
     return turned_first(r, x) || ft__graphfile_cut_channels(x) ||
-           (ft__graphfile_channels_last(x) && (r->nhwc || !point));
+           (ft__graphfile_channels_last(x) && (r->nhwc || r->turned || !point));
 }
 
 static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, const ft_named *x, ft_named *out)
@@ -111,8 +112,9 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, c
                     : picture(r, at, x, last && !turned);
     if (turned) in = ft__turned(b, at, in, x->dim[0] * ft__graphfile_span(x, 2, x->dims), x->dim[1]);
     b->channels_last = last;
-    /* Filters stand as the model's pictures came in; others are turned each time. */
-    if (last && !r->nhwc && s.c / s.groups > 1)
+    /* Filters stand as the model's pictures came in; others are turned each time, by a compiler not those of one
+     * pixel, which lie both ways. */
+    if (last && !r->nhwc && s.c / s.groups > 1 && !(r->turned && taps == 1))
         ft__no_grad_kernels(b, at, "copy", FT_NONE, outer, inner, ft__tensor_of(b, in)->element_bytes, 1);
     int64_t pixels = ft__graphfile_span(out, 2, out->dims);
     ft_ref y = ft__conv_with(b, at, in, weight, &s, out->dim[0] * f->k, pixels);
@@ -303,7 +305,7 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
     }
     double pixels = pixels_of(&x);
     /* A picture of one pixel lies both ways: as the model's do. Tokens behind a class token leave gaps. */
-    bool last = ft__graphfile_cut_channels(&x) || (ft__graphfile_channels_last(&x) && (pixels > 1 || r->nhwc));
+    bool last = ft__graphfile_cut_channels(&x) || (ft__graphfile_channels_last(&x) && (pixels > 1 || r->nhwc || r->turned));
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
     if (last) ft__graphfile_set_channels_last(&out);
     double made = pixels_of(&out);
