@@ -121,7 +121,8 @@ static void less_of_the_host_from_eager_to_none(void **state)
         ft_issuer host = {.dispatch = (ft_dispatch)d};
         double us = ft__host_node_us(&host, &n);
         assert_true(us <= before && ft__host_gap_us(&host) <= gap);
-        before = us;
+        /* A compiler's wrapper is Python again: its calls are fewer than an interpreter's in C++, not quicker. */
+        if (d != FT_DISPATCH_SCRIPT) before = us;
         gap = ft__host_gap_us(&host);
     }
     ft_issuer none = {.dispatch = FT_DISPATCH_NONE}, graph = {.dispatch = FT_DISPATCH_GRAPH};

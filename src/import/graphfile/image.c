@@ -305,7 +305,8 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
     }
     double pixels = pixels_of(&x);
     /* A picture of one pixel lies both ways: as the model's do. Tokens behind a class token leave gaps. */
-    bool last = ft__graphfile_cut_channels(&x) || (ft__graphfile_channels_last(&x) && (pixels > 1 || r->nhwc || r->turned));
+    bool last = ft__graphfile_cut_channels(&x) ||
+                (ft__graphfile_channels_last(&x) && (pixels > 1 || r->nhwc || r->turned));
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
     if (last) ft__graphfile_set_channels_last(&out);
     double made = pixels_of(&out);
