@@ -134,6 +134,19 @@ typedef enum ft_trainer {
     FT_TRAINER_PPO,
     FT_TRAINER_COUNT
 } ft_trainer;
+/* What generates: an engine whose host works beside the GPU, or between its steps. */
+typedef enum ft_rollout_engine { FT_ROLLOUT_SERVER, FT_ROLLOUT_INLINE, FT_ROLLOUT_COUNT } ft_rollout_engine;
+
+/* Answers that are generated before a step trains on them. */
+typedef struct ft_answers {
+    int64_t tokens;           /* of one, the mean; 0: none are generated */
+    int64_t longest;          /* of the longest; 0: all are equally long */
+    int64_t samples;          /* per prompt */
+    int64_t tp;               /* tensor ranks of an engine; 0: those that train */
+    int64_t at_once;          /* that an engine decodes beside each other; 0: as usual */
+    ft_rollout_engine engine;
+    bool graphs;              /* its steps are replayed from CUDA graphs */
+} ft_answers;
 
 typedef struct ft_workload {
     ft_task task;
@@ -184,8 +197,8 @@ typedef struct ft_workload {
     double nvme_gbps;                              /* of the drives of one GPU; 0: usual ones */
     ft_trainer trainer;
     bool reference;             /* a frozen copy of the model runs forward over the same sequences */
-    int64_t rollout_tokens;     /* of a sequence, generated before the step; 0: none are */
-    int64_t rollout_tp;         /* tensor ranks of an engine that generates; 0: those that train */
+    bool old_logprobs;          /* the model itself runs forward over its answers before it is trained on them */
+    ft_answers answers;
     int64_t offload_layers;     /* whose activations leave for the host, where that is said; 0: all but four */
     int64_t loss_positions;     /* of a sequence, that go through head and loss; 0: all */
     int64_t recompute_layers;   /* with full recomputation: so many layers run again, the others keep all; 0: all */
@@ -222,11 +235,11 @@ static inline bool ft__offloads(const ft_workload *w, ft_offload what)
 }
 /* PPO trains a second model, which values what the first has said. */
 static inline bool ft__has_critic(const ft_workload *w) { return w->task == FT_TRAIN && w->trainer == FT_TRAINER_PPO; }
-/* Forward passes beside those that are trained: of the frozen copy; of PPO's reward model, and of both models that it
- * trains, before it does. */
+/* Forward passes beside those that are trained: of the frozen copy; of the model over its own answers; of PPO's reward
+ * model, and of both models that it trains, before it does. */
 static inline int ft__frozen_passes(const ft_workload *w)
 {
-    return w->task == FT_TRAIN ? (w->reference ? 1 : 0) + (ft__has_critic(w) ? 3 : 0) : 0;
+    return w->task == FT_TRAIN ? (w->reference ? 1 : 0) + (ft__has_critic(w) ? 3 : w->old_logprobs ? 1 : 0) : 0;
 }
 /* Models that lie there frozen. Adapters need no reference: without them the model is its own. */
 static inline int ft__frozen_copies(const ft_workload *w)

@@ -125,6 +125,13 @@ static const char *generating(const ft_effect_case *c)
                                         : "\"trainer\" is neither \"grpo\" nor \"ppo\": nothing is generated";
 }
 
+static const char *remembering(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    if (ft__has_critic(c->w)) return "\"trainer\" is \"ppo\", of which the model goes over its answers anyway";
+    return generating(c);
+}
+
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : ft__training(c); }
 
 static const char *lengths(const ft_effect_case *c)
@@ -353,7 +360,13 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_TRAINER] = ft__training,
     [FT_KEY_ID_REFERENCE] = ft__training,
     [FT_KEY_ID_ROLLOUT] = generating,
+    [FT_KEY_ID_ROLLOUT_LONGEST] = generating,
+    [FT_KEY_ID_ROLLOUT_SAMPLES] = generating,
+    [FT_KEY_ID_ROLLOUT_SEQUENCES] = generating,
+    [FT_KEY_ID_ROLLOUT_ENGINE] = generating,
+    [FT_KEY_ID_ROLLOUT_GRAPHS] = generating,
     [FT_KEY_ID_ROLLOUT_TP] = generating,
+    [FT_KEY_ID_OLD_LOGPROBS] = remembering,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,

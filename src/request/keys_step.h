@@ -105,10 +105,39 @@
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "with grpo, ppo: tokens per sequence that are generated before the step [half of seq]",                          \
       "half of `seq`; of `grpo` and `ppo`: tokens of every sequence that the model generates before the step, the "    \
-      "others are its prompt")                                                                                         \
+      "others are its prompt; the mean, where `rollout_longest` says that answers vary")                               \
+    FLAG(ROLLOUT_LONGEST, "rollout_longest", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-longest", 0, "N",     \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "with grpo, ppo: tokens of the longest answer, or where answers are cut off [rollout-tokens]",                   \
+      "`rollout_tokens`: all answers are equally long; of `grpo` and `ppo`: tokens of the longest answer, or where "   \
+      "answers are cut off (`max_response_length`), for which the step waits ([below](#what-lies-on-the-host))")       \
+    FLAG(ROLLOUT_SAMPLES, "rollout_samples", WHOLE, 1, LARGEST_SIZE, NO_WORDS, 1, "rollout-samples", 0, "N",           \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "with grpo, ppo: answers per prompt, which is read once",                                                        \
+      "1; of `grpo` and `ppo`: answers per prompt (`rollout.n`, `num_generations`): an engine reads it once for all")  \
+    FLAG(ROLLOUT_SEQUENCES, "rollout_sequences", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-sequences", 0,    \
+      "N", TRAIN | PLANS | CHOOSE,                                                                                     \
+      "with grpo, ppo: answers that an engine decodes beside each other [256]",                                        \
+      "256; of `grpo` and `ppo`: answers that an engine decodes beside each other (`max_num_seqs`)")                   \
+    FLAG(ROLLOUT_ENGINE, "rollout_engine", WORD, 0, 0, WORDS(rollout), 0, "rollout-engine", 0, NULL,                   \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "with grpo, ppo: an engine whose host works while the GPU does, or one in the process of the trainer",           \
+      "`server`: its host works while the GPU does; `inline`: in the process that trains, whose host schedules, "      \
+      "samples and hands answers on between two steps (vLLM's `LLM` in NeMo RL, in verl's mode `sync`, in TRL's "      \
+      "`colocate`)")                                                                                                   \
+    FLAG(ROLLOUT_GRAPHS, "rollout_graphs", SWITCH, 0, 0, NO_WORDS, 1, "rollout-graphs", 0, NULL,                       \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "with grpo, ppo: engines replay CUDA graphs",                                                                    \
+      "true; of `grpo` and `ppo`: engines replay CUDA graphs; false: `enforce_eager`, verl's default until 0.5")       \
     FLAG(ROLLOUT_TP, "rollout_tp", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-tp", 0, "N",                    \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "with grpo, ppo: tensor ranks of a generating engine [tp; a plan takes the fastest]",                            \
       "`tp`; of `grpo` and `ppo`: tensor ranks of each engine that generates, on the same GPUs; `plan` and `choose` "  \
-      "take the fastest of powers of two that hold the model")
+      "take the fastest of powers of two that hold the model")                                                         \
+    FLAG(OLD_LOGPROBS, "old_logprobs", SWITCH, 0, 0, NO_WORDS, DEPENDS, "old-logprobs", 0, NULL,                       \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "the model goes over its answers once more before it is trained on them [with grpo, ppo]",                       \
+      "true by `grpo` and `ppo`, else false; of `grpo`: the model itself goes forward over the answers before it is "  \
+      "trained on them, for their probabilities (verl, NeMo RL, OpenRLHF, slime; TRL where vLLM generates); false: it "\
+      "takes them from the pass that is trained (NeMo RL's `force_on_policy_ratio`)")
 #endif

@@ -105,6 +105,28 @@ static ft_status settle_offload(const ft_said *said, const ft_parallel *p, ft_wo
     return FT_OK;
 }
 
+static ft_status settle_answers(const ft_said *said, ft_workload *w, ft_error *err)
+{
+    const bool given = ft__given(said, FT_KEY_ID_ROLLOUT);
+    ft_answers *a = &w->answers;
+    *a = (ft_answers){.tokens = given ? ft__whole_of(said, FT_KEY_ID_ROLLOUT) : w->seq - w->seq / 2,
+                      .longest = ft__whole_of(said, FT_KEY_ID_ROLLOUT_LONGEST),
+                      .samples = ft__whole_of(said, FT_KEY_ID_ROLLOUT_SAMPLES),
+                      .tp = ft__whole_of(said, FT_KEY_ID_ROLLOUT_TP),
+                      .at_once = ft__whole_of(said, FT_KEY_ID_ROLLOUT_SEQUENCES),
+                      .engine = (ft_rollout_engine)ft__word_of(said, FT_KEY_ID_ROLLOUT_ENGINE),
+                      .graphs = ft__switch_of(said, FT_KEY_ID_ROLLOUT_GRAPHS)};
+    if (a->tokens >= w->seq && (given || w->seq < 2))
+        return ft__fail_at(err, FT_E_RANGE, "rollout_tokens", 0, 0,
+                           "\"rollout_tokens\" %lld leave no prompt: sequences have \"seq\" %lld tokens",
+                           (long long)a->tokens, (long long)w->seq);
+    if (a->longest > 0 && a->longest < a->tokens)
+        return ft__fail_at(err, FT_E_RANGE, "rollout_longest", 0, 0,
+                           "\"rollout_longest\" %lld is less than the mean answer, \"rollout_tokens\" %lld",
+                           (long long)a->longest, (long long)a->tokens);
+    return FT_OK;
+}
+
 /* Of pairs "batch" counts pairs: each is two sequences. */
 static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_error *err)
 {
@@ -118,14 +140,8 @@ static ft_status settle_trainer(const ft_said *said, ft_model_request *out, ft_e
                            ft__trainer_words[w->trainer], out->arch->model_type);
     w->batch *= ft__sequences_each(w->trainer);
     if (!ft__generates(w->trainer)) return FT_OK;
-    bool given = ft__given(said, FT_KEY_ID_ROLLOUT);
-    w->rollout_tokens = given ? ft__whole_of(said, FT_KEY_ID_ROLLOUT) : w->seq - w->seq / 2;
-    if (w->rollout_tokens >= w->seq && (given || w->seq < 2))
-        return ft__fail_at(err, FT_E_RANGE, "rollout_tokens", 0, 0,
-                           "\"rollout_tokens\" %lld leave no prompt: sequences have \"seq\" %lld tokens",
-                           (long long)w->rollout_tokens, (long long)w->seq);
-    w->rollout_tp = ft__given(said, FT_KEY_ID_ROLLOUT_TP) ? ft__whole_of(said, FT_KEY_ID_ROLLOUT_TP) : 0;
-    return FT_OK;
+    w->old_logprobs = !ft__given(said, FT_KEY_ID_OLD_LOGPROBS) || ft__switch_of(said, FT_KEY_ID_OLD_LOGPROBS);
+    return settle_answers(said, w, err);
 }
 
 ft_status ft__step_keys_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)

@@ -11,12 +11,12 @@ static bool better(const ft_rollout *a, const ft_rollout *b) { return a->fits !=
 
 ft_status ft__plan_rollout(ft_search *s, ft_scratch *scratch, ft_error *err)
 {
-    const int64_t asked = s->request.work.rollout_tp, node = s->cluster.gpus_per_node;
+    const int64_t asked = s->request.work.answers.tp, node = s->cluster.gpus_per_node;
     ft_engines by = {.tp = asked > 0 ? asked : 1, .gpus = s->asked->gpus, .answers = (double)s->asked->global};
     const int64_t most = asked > 0 ? asked : node > 0 && node < by.gpus ? node : by.gpus;
     ft_status status = FT_OK;
     bool found = false;
-    if (s->request.work.rollout_tokens <= 0) return FT_OK;
+    if (s->request.work.answers.tokens <= 0) return FT_OK;
     for (; by.tp <= most; by.tp *= 2) {
         ft_rollout now = {0};
         status = ft__rollout_by(s->ft, scratch, &s->request, &by, s->quantile, &now, err);

@@ -2,17 +2,28 @@
  *
  * As TRL and verl do it with engines on the same GPUs, each of as many tensor ranks as train, or as many as are asked
  * for (TRL's vllm_tensor_parallel_size, verl's rollout.tensor_model_parallel_size): every engine has its part of the
- * answers; no more than it runs at once are decoded beside each other, wave after wave. A wave takes its prompts'
- * prefill and as many decode steps as an answer has tokens, each as long as one halfway through.
+ * answers; no more than it runs at once are decoded beside each other.
  *
- * Leaves out: answers that end early (a wave is as long as its longest), passing new weights to the engine, the
- * engine's memory, which sleeps while the step trains, and rewards. */
+ * Answers of one length are decoded in waves: each takes its prompts' prefill and as many decode steps as an answer has
+ * tokens, each as long as one halfway through.
+ *
+ * Where they vary, a place that is free takes the next answer, and the step waits for the longest: places are full
+ * until no answer is left to start, then fewer and fewer decode. Lengths are lognormal with the mean that is said, as
+ * wide as makes the longest of all answers as long as it is said, and cut off there. The time of a decode step is
+ * forecast where the number of answers that still run falls to a few shares of the first, with the cache as long as it
+ * then is, and taken to be straight in between.
+ *
+ * Leaves out: passing new weights to the engine, the engine's memory, which sleeps while the step trains, rewards, and
+ * generation on GPUs of its own. */
 #include "study/rollout.h"
 
 #include <math.h>
 
+#include "model/lengths.h"
 #include "study/rollout_constants.h"
 #include "timeline/energy.h"
+
+enum { US_PER_MS = 1000 };
 
 /* One forward pass of an engine that generates. */
 typedef struct pass {
@@ -20,24 +31,33 @@ typedef struct pass {
     int64_t tp, batch, seq;
 } pass;
 
-static ft_status forecast_pass(const ft_context *ft, ft_scratch *s, const ft_model_request *of, const pass *one,
-                               double quantile, ft_rollout *out, ft_error *err)
+/* Where things are asked for. */
+typedef struct asking {
+    const ft_context *ft;
+    ft_scratch *s;
+    const ft_model_request *of;
+    double quantile;
+    ft_error *err;
+} asking;
+
+static ft_status forecast_pass(const asking *ask, const pass *one, ft_rollout *out)
 {
-    ft_model_request r = *of;
+    ft_model_request r = *ask->of;
+    const ft_answers *a = &ask->of->work.answers;
     ft_step step = {0};
-    ft_step_view view = {.quantile = quantile};
+    ft_step_view view = {.quantile = ask->quantile};
     ft_graph *g = NULL;
     r.work = (ft_workload){.task = one->task,
-                           .dtype = of->work.dtype,
+                           .dtype = ask->of->work.dtype,
                            .batch = one->batch,
                            .seq = one->seq,
-                           .kv_dtype = ft__usual_kv_dtype(of->work.dtype, true),
+                           .kv_dtype = ft__usual_kv_dtype(ask->of->work.dtype, true),
                            .attention = FT_FLASH,
-                           .execution = FT_RUN_CUDA_GRAPH,
+                           .execution = a->graphs ? FT_RUN_CUDA_GRAPH : FT_RUN_FUSED,
                            .cache = FT_CACHE_PAGED,
                            .optimizer = FT_NO_OPTIMIZER,
                            .accumulate = 1,
-                           .host = of->work.host};
+                           .host = ask->of->work.host};
     r.ask = one->task == FT_DECODE ? FT_ASK_DECODE : FT_ASK_PREFILL;
     r.parallel.tp = one->tp;
     r.parallel.dp = r.parallel.pp = r.parallel.vpp = r.parallel.cp = r.parallel.ep = 1;
@@ -47,43 +67,168 @@ static ft_status forecast_pass(const ft_context *ft, ft_scratch *s, const ft_mod
     r.parallel.schedule = FT_1F1B;
     r.cluster = NULL; /* the tensor ranks of one engine stand in one node */
     r.loader.given = false;
-    FT_TRY(ft__scratch_empty(s, err));
-    FT_TRY(ft__request_forecast(ft, s, &r, &view, &step, &g, err));
-    *out = (ft_rollout){.ms = step.step_ms,
-                        .low_ms = step.low_ms,
-                        .high_ms = step.high_ms,
+    FT_TRY(ft__scratch_empty(ask->s, ask->err));
+    FT_TRY(ft__request_forecast(ask->ft, ask->s, &r, &view, &step, &g, ask->err));
+    const double host_ms =
+        a->engine == FT_ROLLOUT_INLINE && one->task == FT_DECODE
+            ? FT_K_ROLLOUT_INLINE_MS + FT_K_ROLLOUT_INLINE_US * (double)one->batch / US_PER_MS
+            : 0;
+    *out = (ft_rollout){.ms = step.step_ms + host_ms,
+                        .low_ms = step.low_ms + host_ms,
+                        .high_ms = step.high_ms + host_ms,
                         .joules = ft__step_joules(g, &step, r.device),
                         .tp = one->tp,
                         .fits = step.memory.fits};
     return FT_OK;
 }
 
+static void add(ft_rollout *sum, const ft_rollout *one, double times)
+{
+    sum->ms += times * one->ms;
+    sum->low_ms += times * one->low_ms;
+    sum->high_ms += times * one->high_ms;
+    sum->joules += times * one->joules;
+    sum->fits = sum->fits && one->fits;
+}
+
+/* -- lengths ----------------------------------------------------------------------------------- */
+
+/* Answers of one engine: lognormal lengths with a mean, cut off at the longest. */
+typedef struct mix {
+    double mean, longest, place, width;
+    double prompt, answers, places; /* of one; of the engine; that it has at once */
+} mix;
+
+/* The width that makes the longest of so many answers as long as it is: the lower root of ln(longest / mean) =
+ * z width - width^2 / 2. Where there is none, the widest whose upper end lies there. */
+static void widen(mix *m, double all)
+{
+    const double z = ft__normal_quantile(1 - 1 / (all + 1)), reach = log(m->longest / m->mean), root = z * z - 2 * reach;
+    m->width = root > 0 ? z - sqrt(root) : z;
+    m->place = log(m->mean) - m->width * m->width / 2;
+}
+
+/* The share of answers that have more tokens than these. */
+static double beyond(const mix *m, double tokens)
+{
+    if (tokens >= m->longest) return 0;
+    if (tokens <= 0) return 1;
+    return erfc((log(tokens) - m->place) / (m->width * sqrt(2))) / 2;
+}
+
+/* Of places that have been filled again and again, the share whose answer goes on for longer than this: the integral of
+ * `beyond` from there on, over the mean. */
+static double left(const mix *m, double tokens)
+{
+    enum { SLICES = 64 };
+    const double slice = (m->longest - tokens) / SLICES, from = fmax(tokens, 0);
+    double sum = 0, whole = 0;
+    for (int i = 0; i < SLICES; i++) {
+        sum += beyond(m, tokens + (i + 0.5) * slice) * slice;
+        whole += beyond(m, (i + 0.5) * m->longest / SLICES) * m->longest / SLICES;
+    }
+    return from >= m->longest ? 0 : sum / whole;
+}
+
+/* Answers that still run so many steps after the last of them has found a place. */
+static double running(const mix *m, double steps)
+{
+    return m->answers > m->places ? m->places * left(m, steps) : m->answers * beyond(m, steps);
+}
+
+/* The first step at which no more than so many run. */
+static double until(const mix *m, double many)
+{
+    enum { HALVINGS = 40 };
+    double low = 0, high = m->longest;
+    for (int i = 0; i < HALVINGS; i++) {
+        const double middle = (low + high) / 2;
+        if (running(m, middle) > many)
+            low = middle;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+static ft_status decode_at(const asking *ask, const mix *m, int64_t tp, double many, double steps, ft_rollout *out)
+{
+    /* places that were filled one after the other hold answers of all ages */
+    const double age = m->answers > m->places ? m->mean / 2 : 0;
+    const pass one = {FT_DECODE, tp, (int64_t)fmax(ceil(many), 1), (int64_t)(m->prompt + fmin(age + steps, m->longest))};
+    return forecast_pass(ask, &one, out);
+}
+
+/* Until the longest is there. */
+static ft_status drain(const asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
+{
+    const double first = running(m, 0);
+    double from = 0, many = first;
+    ft_rollout before;
+    FT_TRY(decode_at(ask, m, tp, many, from, &before));
+    for (bool last = false; !last;) {
+        many = many > 0.8 * first ? first / 2 : many / 4;
+        last = many < 1;
+        const double to = last ? m->longest : until(m, many);
+        ft_rollout now;
+        FT_TRY(decode_at(ask, m, tp, many, to, &now));
+        add(sum, &before, (to - from) / 2);
+        add(sum, &now, (to - from) / 2);
+        before = now;
+        from = to;
+    }
+    return FT_OK;
+}
+
+static ft_status varied(const asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
+{
+    if (m->answers > m->places) {
+        ft_rollout full;
+        FT_TRY(decode_at(ask, m, tp, m->places, m->mean / 2, &full));
+        add(sum, &full, (m->answers - m->places) * m->mean / m->places);
+    }
+    return drain(ask, m, tp, sum);
+}
+
+/* -- engines ----------------------------------------------------------------------------------- */
+
+static ft_status alike(const asking *ask, const mix *m, int64_t tp, double waves, int64_t batch, ft_rollout *sum)
+{
+    const int64_t tokens = ask->of->work.answers.tokens;
+    const pass one = {FT_DECODE, tp, batch, (int64_t)m->prompt + tokens / 2}; /* half an answer is there */
+    ft_rollout each;
+    FT_TRY(forecast_pass(ask, &one, &each));
+    add(sum, &each, waves * (double)tokens);
+    return FT_OK;
+}
+
 ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_request *r, const ft_engines *by,
                          double quantile, ft_rollout *out, ft_error *err)
 {
-    const ft_workload *w = &r->work;
+    const ft_answers *a = &r->work.answers;
+    const asking ask = {ft, s, r, quantile, err};
     if (by->gpus % by->tp)
         return ft__fail_at(err, FT_E_RANGE, "rollout_tp", 0, 0,
                            "\"rollout_tp\" %lld does not divide the %lld GPUs into engines", (long long)by->tp,
                            (long long)by->gpus);
-    const double engines = (double)(by->gpus / by->tp), answers = ceil(by->answers / engines);
-    const double waves = ceil(answers / FT_K_ROLLOUT_AT_ONCE), tokens = (double)w->rollout_tokens;
-    const int64_t prompt = w->seq - w->rollout_tokens, batch = (int64_t)ceil(answers / waves);
-    const int64_t portion = (int64_t)fmax(floor(FT_K_ROLLOUT_PREFILL_TOKENS / (double)prompt), 1);
-    const int64_t once = batch < portion ? batch : portion;
-    const double portions = ceil((double)batch / (double)once);
-    const pass prefill = {FT_PREFILL, by->tp, once, prompt};
-    const pass decode = {FT_DECODE, by->tp, batch, prompt + w->rollout_tokens / 2}; /* half an answer is there */
-    ft_rollout fill, each;
-    FT_TRY(forecast_pass(ft, s, r, &prefill, quantile, &fill, err));
-    FT_TRY(forecast_pass(ft, s, r, &decode, quantile, &each, err));
-    out->ms = waves * (portions * fill.ms + tokens * each.ms);
-    out->low_ms = waves * (portions * fill.low_ms + tokens * each.low_ms);
-    out->high_ms = waves * (portions * fill.high_ms + tokens * each.high_ms);
-    out->joules = waves * (portions * fill.joules + tokens * each.joules);
-    out->tp = by->tp;
-    out->fits = fill.fits && each.fits;
-    return FT_OK;
+    const double places = a->at_once > 0 ? (double)a->at_once : FT_K_ROLLOUT_AT_ONCE;
+    mix m = {.mean = (double)a->tokens,
+             .longest = (double)(a->longest > a->tokens ? a->longest : a->tokens),
+             .prompt = (double)(r->work.seq - a->tokens),
+             .answers = ceil(by->answers / (double)(by->gpus / by->tp)),
+             .places = places};
+    const double waves = ceil(m.answers / places), prompts = m.answers / (double)a->samples;
+    const int64_t batch = (int64_t)ceil(m.answers / waves), each = (int64_t)fmax(ceil(prompts / waves), 1);
+    const int64_t portion = (int64_t)fmax(floor(FT_K_ROLLOUT_PREFILL_TOKENS / m.prompt), 1);
+    const int64_t once = each < portion ? each : portion;
+    const pass prefill = {FT_PREFILL, by->tp, once, (int64_t)m.prompt};
+    ft_rollout fill;
+    *out = (ft_rollout){.tp = by->tp, .fits = true};
+    FT_TRY(forecast_pass(&ask, &prefill, &fill));
+    add(out, &fill, waves * ceil((double)each / (double)once));
+    if (m.longest <= m.mean) return alike(&ask, &m, by->tp, waves, batch, out);
+    widen(&m, by->answers);
+    return varied(&ask, &m, by->tp, out);
 }
 
 ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, double quantile,
@@ -91,11 +236,11 @@ ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_req
 {
     const ft_workload *w = &r->work;
     const ft_parallel *p = &r->parallel;
-    const ft_engines by = {.tp = w->rollout_tp > 0 ? w->rollout_tp : p->tp,
+    const ft_engines by = {.tp = w->answers.tp > 0 ? w->answers.tp : p->tp,
                            .gpus = p->dp * p->tp * p->pp * p->cp,
                            .answers = (double)w->batch * fmax((double)w->accumulate, 1) * (double)p->dp};
     *out = (ft_rollout){0};
-    if (w->rollout_tokens < 1 || w->task != FT_TRAIN || r->ask == FT_ASK_MEMORY) return FT_OK;
+    if (w->answers.tokens < 1 || w->task != FT_TRAIN || r->ask == FT_ASK_MEMORY) return FT_OK;
     return ft__rollout_by(ft, s, r, &by, quantile, out, err);
 }
 
