@@ -143,7 +143,13 @@ class EveryKey(TypedDict, total=False):
     trainer: Literal["sft", "dpo", "orpo", "grpo", "ppo"]
     reference: bool
     rollout_tokens: int
+    rollout_longest: int
+    rollout_samples: int
+    rollout_sequences: int
+    rollout_engine: Literal["server", "inline"]
+    rollout_graphs: bool
     rollout_tp: int
+    old_logprobs: bool
     cluster: Mapping[str, Any]
     detail: Literal["summary", "layers", "kernels"]
     advice: bool

@@ -13,12 +13,16 @@
  * forecast where the number of answers that still run falls to a few shares of the first, with the cache as long as it
  * then is, and taken to be straight in between.
  *
- * Leaves out: passing new weights to the engine, the engine's memory, which sleeps while the step trains, rewards, and
- * generation on GPUs of its own. */
+ * Before that the engines get the new weights: every GPU gathers all of them, matrix by matrix, and loads its part
+ * (NeMo RL's stream_weights_via_ipc_zmq, verl's per_tensor_generator); what a matrix costs beside the links is the
+ * host's.
+ *
+ * Leaves out: the engine's memory, which sleeps while the step trains, rewards, and generation on GPUs of its own. */
 #include "study/rollout.h"
 
 #include <math.h>
 
+#include "comm/collective.h"
 #include "model/lengths.h"
 #include "study/rollout_constants.h"
 #include "timeline/energy.h"
@@ -38,9 +42,10 @@ typedef struct asking {
     const ft_model_request *of;
     double quantile;
     ft_error *err;
+    double weights, tensors; /* bytes of all, as they travel; of a checkpoint: those of the pass forecast last */
 } asking;
 
-static ft_status forecast_pass(const asking *ask, const pass *one, ft_rollout *out)
+static ft_status forecast_pass(asking *ask, const pass *one, ft_rollout *out)
 {
     ft_model_request r = *ask->of;
     const ft_answers *a = &ask->of->work.answers;
@@ -69,6 +74,8 @@ static ft_status forecast_pass(const asking *ask, const pass *one, ft_rollout *o
     r.loader.given = false;
     FT_TRY(ft__scratch_empty(ask->s, ask->err));
     FT_TRY(ft__request_forecast(ask->ft, ask->s, &r, &view, &step, &g, ask->err));
+    ask->weights = g->parameters * (double)one->tp * ft_dtype_bytes(FT_BF16);
+    ask->tensors = (double)g->parameter_tensors;
     const double host_ms =
         a->engine == FT_ROLLOUT_INLINE && one->task == FT_DECODE
             ? FT_K_ROLLOUT_INLINE_MS + FT_K_ROLLOUT_INLINE_US * (double)one->batch / US_PER_MS
@@ -151,7 +158,7 @@ static double until(const mix *m, double many)
     return high;
 }
 
-static ft_status decode_at(const asking *ask, const mix *m, int64_t tp, double many, double steps, ft_rollout *out)
+static ft_status decode_at(asking *ask, const mix *m, int64_t tp, double many, double steps, ft_rollout *out)
 {
     /* places that were filled one after the other hold answers of all ages */
     const double age = m->answers > m->places ? m->mean / 2 : 0;
@@ -160,14 +167,13 @@ static ft_status decode_at(const asking *ask, const mix *m, int64_t tp, double m
 }
 
 /* Until the longest is there. */
-static ft_status drain(const asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
+static ft_status drain(asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
 {
-    const double first = running(m, 0);
-    double from = 0, many = first;
+    double from = 0, many = running(m, 0);
     ft_rollout before;
     FT_TRY(decode_at(ask, m, tp, many, from, &before));
-    for (bool last = false; !last;) {
-        many = many > 0.8 * first ? first / 2 : many / 4;
+    for (bool all = true, last = false; !last; all = false) {
+        many /= all ? 2 : 4;
         last = many < 1;
         const double to = last ? m->longest : until(m, many);
         ft_rollout now;
@@ -180,7 +186,7 @@ static ft_status drain(const asking *ask, const mix *m, int64_t tp, ft_rollout *
     return FT_OK;
 }
 
-static ft_status varied(const asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
+static ft_status varied(asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
 {
     if (m->answers > m->places) {
         ft_rollout full;
@@ -190,9 +196,38 @@ static ft_status varied(const asking *ask, const mix *m, int64_t tp, ft_rollout 
     return drain(ask, m, tp, sum);
 }
 
+/* -- weights ----------------------------------------------------------------------------------- */
+
+/* Matrices of experts, which the graph has as one. */
+static double experts(const ft_arch *a)
+{
+    enum { MATRICES = 3 };
+    if (a->experts < 2) return 0;
+    const double layers = (double)(a->layers - a->first_dense) / (double)(a->moe_every > 1 ? a->moe_every : 1);
+    return layers * (double)(a->experts - 1) * MATRICES;
+}
+
+static ft_status refit(const asking *ask, int64_t gpus, ft_rollout *sum)
+{
+    const double tensors = ask->tensors + experts(ask->of->arch);
+    ft_comm gathered = {0};
+    if (gpus > 1) {
+        ft_cluster cluster;
+        const ft_group all = {.size = gpus, .stride = 1, .narrow = -1, .in_step = true};
+        FT_TRY(ft__cluster_read(ask->of->cluster, ask->of->device, gpus, &cluster, ask->err));
+        FT_TRY(ft__collective_forecast(ft__context_predictor(ask->ft), ask->of->device, &cluster,
+                                       FT_COLLECTIVE_ALL_GATHER, ask->weights, &all, ask->quantile, &gathered, ask->err));
+    }
+    sum->refit_ms = gathered.ms + FT_K_ROLLOUT_REFIT_US * tensors / US_PER_MS;
+    sum->ms += sum->refit_ms;
+    sum->low_ms += gathered.low_ms + FT_K_ROLLOUT_REFIT_LEAST_US * tensors / US_PER_MS;
+    sum->high_ms += gathered.high_ms + FT_K_ROLLOUT_REFIT_MOST_US * tensors / US_PER_MS;
+    return FT_OK;
+}
+
 /* -- engines ----------------------------------------------------------------------------------- */
 
-static ft_status alike(const asking *ask, const mix *m, int64_t tp, double waves, int64_t batch, ft_rollout *sum)
+static ft_status alike(asking *ask, const mix *m, int64_t tp, double waves, int64_t batch, ft_rollout *sum)
 {
     const int64_t tokens = ask->of->work.answers.tokens;
     const pass one = {FT_DECODE, tp, batch, (int64_t)m->prompt + tokens / 2}; /* half an answer is there */
@@ -206,7 +241,7 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
                          double quantile, ft_rollout *out, ft_error *err)
 {
     const ft_answers *a = &r->work.answers;
-    const asking ask = {ft, s, r, quantile, err};
+    asking ask = {.ft = ft, .s = s, .of = r, .quantile = quantile, .err = err};
     if (by->gpus % by->tp)
         return ft__fail_at(err, FT_E_RANGE, "rollout_tp", 0, 0,
                            "\"rollout_tp\" %lld does not divide the %lld GPUs into engines", (long long)by->tp,
@@ -226,6 +261,7 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
     *out = (ft_rollout){.tp = by->tp, .fits = true};
     FT_TRY(forecast_pass(&ask, &prefill, &fill));
     add(out, &fill, waves * ceil((double)each / (double)once));
+    FT_TRY(refit(&ask, by->gpus, out));
     if (m.longest <= m.mean) return alike(&ask, &m, by->tp, waves, batch, out);
     widen(&m, by->answers);
     return varied(&ask, &m, by->tp, out);
@@ -249,6 +285,7 @@ void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)
     if (!(rollout->ms > 0) || !(step->step_ms > 0)) return;
     const double before = step->step_ms, longer = (before + rollout->ms) / before;
     step->rollout_ms = rollout->ms;
+    step->refit_ms = rollout->refit_ms;
     step->rollout_joules = rollout->joules;
     step->step_ms += rollout->ms;
     step->low_ms += rollout->low_ms;

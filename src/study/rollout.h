@@ -4,9 +4,9 @@
 #include "study/context.h"
 #include "study/step.h"
 
-/* Its time, with an interval, and what its kernels draw. */
+/* Its time, with an interval, and what its kernels draw; of the time, passing new weights to the engines. */
 typedef struct ft_rollout {
-    double ms, low_ms, high_ms, joules;
+    double ms, low_ms, high_ms, joules, refit_ms;
     int64_t tp; /* tensor ranks of an engine */
     bool fits;  /* its weights and what it decodes at once have room on a GPU by themselves */
 } ft_rollout;

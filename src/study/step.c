@@ -305,8 +305,8 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
 {
     const char *device = ft__device_warnings(s, r->device), *pages = idle_pages(r, step);
     *out = "";
-    bool file = r->arch->warnings && *r->arch->warnings;
-    if (!*device && !r->remark[0] && !r->quantized[0] && !r->arch->nearest && !file && !r->idle_count && !*pages)
+    bool file = r->arch->warnings && *r->arch->warnings, even = r->work.answers.tokens > 0 && !r->work.answers.longest;
+    if (!even && !*device && !r->remark[0] && !r->quantized[0] && !r->arch->nearest && !file && !r->idle_count && !*pages)
         return FT_OK;
     ft__text_clear(&s->remarks);
     ft__text_add(&s->remarks, device);
@@ -318,6 +318,10 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     if (file) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->arch->warnings);
     ft__idle_say(r->idle, r->idle_count, &s->remarks);
     if (*pages) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", pages);
+    if (even)
+        ft__text_addf(&s->remarks,
+                      "%sall answers are taken to be equally long; a step waits for its longest: \"rollout_longest\"",
+                      s->remarks.length ? "\n" : "");
     if (s->remarks.failed) return ft__no_memory(err);
     *out = s->remarks.at;
     return FT_OK;

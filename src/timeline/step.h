@@ -79,6 +79,7 @@ typedef struct ft_step {
     double reference_ms;   /* what they take */
     double critic_ms;      /* training PPO's value model after it */
     double rollout_ms;     /* generating what is trained on, before the step (study/rollout.c) */
+    double refit_ms;       /* of it, passing new weights to what generates */
     double rollout_joules; /* of its kernels */
 } ft_step;
 
