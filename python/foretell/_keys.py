@@ -205,6 +205,8 @@ class TrafficKey(TypedDict, total=False):
 
     seq: int
     lengths: str
+    rollout_gpus: int
+    rollout_async: bool
     settings: Literal["recipe", "defaults"]
     length_range: Sequence[float]
     length_sigma: float
@@ -259,6 +261,8 @@ class ModelRequest(EveryKey, LayoutKey, total=False):
     seq: int
     recompute: Literal["none", "selective", "full"]
     lengths: Any
+    rollout_gpus: int
+    rollout_async: bool
     tokens: float
     gpus: int | Literal["all"]
 
@@ -295,6 +299,8 @@ class InferRequest(EveryKey, LayoutKey, total=False):
     global_batch: int
     recompute: Literal["none", "selective", "full"]
     lengths: Any
+    rollout_gpus: int
+    rollout_async: bool
     tokens: float
     gpus: int | Literal["all"]
     engine: str | Mapping[str, Any]
@@ -311,6 +317,8 @@ class LargestRequest(EveryKey, total=False):
     seq: int
     recompute: Literal["none", "selective", "full"]
     lengths: Any
+    rollout_gpus: int
+    rollout_async: bool
 
 
 class PlanRequest(EveryKey, LayoutKey, total=False):
@@ -352,6 +360,8 @@ class ScaleRequest(EveryKey, LayoutKey, total=False):
     seq: int
     recompute: Literal["none", "selective", "full"]
     lengths: Any
+    rollout_gpus: int
+    rollout_async: bool
     tokens: float
 
 

@@ -125,6 +125,12 @@ static const char *generating(const ft_effect_case *c)
                                         : "\"trainer\" is neither \"grpo\" nor \"ppo\": nothing is generated";
 }
 
+static const char *ahead(const ft_effect_case *c)
+{
+    const char *why = generating(c);
+    return why || c->w->answers.gpus > 0 ? why : "the GPUs that train generate, too: \"rollout_gpus\" names no others";
+}
+
 static const char *remembering(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
@@ -366,6 +372,8 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_ROLLOUT_ENGINE] = generating,
     [FT_KEY_ID_ROLLOUT_GRAPHS] = generating,
     [FT_KEY_ID_ROLLOUT_TP] = generating,
+    [FT_KEY_ID_ROLLOUT_GPUS] = generating,
+    [FT_KEY_ID_ROLLOUT_ASYNC] = ahead,
     [FT_KEY_ID_OLD_LOGPROBS] = remembering,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,

@@ -134,6 +134,14 @@
       "with grpo, ppo: tensor ranks of a generating engine [tp; a plan takes the fastest]",                            \
       "`tp`; of `grpo` and `ppo`: tensor ranks of each engine that generates, on the same GPUs; `plan` and `choose` "  \
       "take the fastest of powers of two that hold the model")                                                         \
+    FLAG(ROLLOUT_GPUS, "rollout_gpus", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-gpus", 0, "N", TRAIN,       \
+      "with grpo, ppo: GPUs of their own that generate [those that train]",                                            \
+      "those that train; of `grpo` and `ppo`: so many GPUs of their own generate, beside those of `parallel`, which wait "\
+      "for them (TRL's `server`); not in `plan` and `choose`")                                                         \
+    FLAG(ROLLOUT_ASYNC, "rollout_async", SWITCH, 0, 0, NO_WORDS, 0, "rollout-async", 0, NULL, TRAIN,                   \
+      "with rollout-gpus: the answers of the next step are generated while this one trains",                           \
+      "false; of `rollout_gpus`: true: the answers of the next step are generated while this one trains (one step off "\
+      "policy), and whoever is done first waits")                                                                      \
     FLAG(OLD_LOGPROBS, "old_logprobs", SWITCH, 0, 0, NO_WORDS, DEPENDS, "old-logprobs", 0, NULL,                       \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "the model goes over its answers once more before it is trained on them [with grpo, ppo]",                       \

@@ -115,7 +115,9 @@ static ft_status settle_answers(const ft_said *said, ft_workload *w, ft_error *e
                       .tp = ft__whole_of(said, FT_KEY_ID_ROLLOUT_TP),
                       .at_once = ft__whole_of(said, FT_KEY_ID_ROLLOUT_SEQUENCES),
                       .engine = (ft_rollout_engine)ft__word_of(said, FT_KEY_ID_ROLLOUT_ENGINE),
-                      .graphs = ft__switch_of(said, FT_KEY_ID_ROLLOUT_GRAPHS)};
+                      .graphs = ft__switch_of(said, FT_KEY_ID_ROLLOUT_GRAPHS),
+                      .gpus = ft__whole_of(said, FT_KEY_ID_ROLLOUT_GPUS),
+                      .ahead = ft__switch_of(said, FT_KEY_ID_ROLLOUT_ASYNC)};
     if (a->tokens >= w->seq && (given || w->seq < 2))
         return ft__fail_at(err, FT_E_RANGE, "rollout_tokens", 0, 0,
                            "\"rollout_tokens\" %lld leave no prompt: sequences have \"seq\" %lld tokens",

@@ -26,6 +26,9 @@
 /* Of serving what a plan finds by itself. */
 #define SERVED "replicas disaggregated find concurrency trace per_request turns"
 
+/* Of training what a plan cannot lay out. */
+#define APART "rollout_gpus rollout_async"
+
 const ft_task_row ft__tasks[FT_ASK_COUNT] = {
     [FT_ASK_TRAIN] = MODEL_TASK,
     [FT_ASK_FORWARD] = MODEL_TASK,
@@ -44,10 +47,10 @@ const ft_task_row ft__tasks[FT_ASK_COUNT] = {
     [FT_ASK_INFER] = STUDY(INFER, "", "model gpu"),
     [FT_ASK_LARGEST] = STUDY(LARGEST, "model parallel", "gpu"),
     [FT_ASK_SCALE] = STUDY(SCALE, "", "model gpu"),
-    [FT_ASK_PLAN] = STUDY(PLAN, "", "model gpu gpus global_batch"),
+    [FT_ASK_PLAN] = STUDY(PLAN, APART, "model gpu gpus global_batch"),
     [FT_ASK_CHOOSE] = {{FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_PLAN, FT_SECTION_CHOOSE},
                        4,
-                       "top emit exhaustive by_gpus",
+                       "top emit exhaustive by_gpus " APART,
                        "model tokens",
                        false},
     [FT_ASK_PLAN_SERVE] = {{FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_SERVE, FT_SECTION_PLAN},

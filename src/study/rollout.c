@@ -17,7 +17,11 @@
  * (NeMo RL's stream_weights_via_ipc_zmq, verl's per_tensor_generator); what a matrix costs beside the links is the
  * host's.
  *
- * Leaves out: the engine's memory, which sleeps while the step trains, rewards, and generation on GPUs of its own. */
+ * On GPUs of its own an engine lets those that train wait, for all of it or, where it generates for the next step
+ * meanwhile, for what it takes longer; new weights are waited for by all.
+ *
+ * Leaves out: the engine's memory, which sleeps while the step trains, rewards, what GPUs of its own draw, and engines
+ * that go on with old answers while new weights arrive. */
 #include "study/rollout.h"
 
 #include <math.h>
@@ -273,30 +277,39 @@ ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     const ft_workload *w = &r->work;
     const ft_parallel *p = &r->parallel;
     const ft_engines by = {.tp = w->answers.tp > 0 ? w->answers.tp : p->tp,
-                           .gpus = p->dp * p->tp * p->pp * p->cp,
+                           .gpus = w->answers.gpus > 0 ? w->answers.gpus : p->dp * p->tp * p->pp * p->cp,
                            .answers = (double)w->batch * fmax((double)w->accumulate, 1) * (double)p->dp};
     *out = (ft_rollout){0};
     if (w->answers.tokens < 1 || w->task != FT_TRAIN || r->ask == FT_ASK_MEMORY) return FT_OK;
-    return ft__rollout_by(ft, s, r, &by, quantile, out, err);
+    FT_TRY(ft__rollout_by(ft, s, r, &by, quantile, out, err));
+    out->apart = w->answers.gpus > 0;
+    out->ahead = out->apart && w->answers.ahead;
+    return FT_OK;
+}
+
+/* What those that train wait for it. */
+static double waited(const ft_rollout *r, double rollout_ms, double step_ms)
+{
+    return r->ahead ? fmax(rollout_ms - r->refit_ms - step_ms, 0) + r->refit_ms : rollout_ms;
 }
 
 void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)
 {
     if (!(rollout->ms > 0) || !(step->step_ms > 0)) return;
-    const double before = step->step_ms, longer = (before + rollout->ms) / before;
+    const double before = step->step_ms, ms = waited(rollout, rollout->ms, before), longer = (before + ms) / before;
     step->rollout_ms = rollout->ms;
     step->refit_ms = rollout->refit_ms;
-    step->rollout_joules = rollout->joules;
-    step->step_ms += rollout->ms;
-    step->low_ms += rollout->low_ms;
-    step->high_ms += rollout->high_ms;
-    step->busy_ms += rollout->ms;
+    step->rollout_joules = rollout->apart ? 0 : rollout->joules;
+    step->low_ms += waited(rollout, rollout->low_ms, step->low_ms);
+    step->high_ms += waited(rollout, rollout->high_ms, step->high_ms);
+    step->step_ms += ms;
+    *(rollout->apart ? &step->idle_ms : &step->busy_ms) += ms;
     step->tokens_per_s /= longer;
     step->model_tflops /= longer;
     step->mfu /= longer;
     step->hfu /= longer;
     for (int i = 0; i < 4; i++) step->regime[i] /= longer;
-    step->regime[FT_BOUND_MEMORY] += rollout->ms / step->step_ms; /* decoding reads weights and the cache */
+    step->regime[FT_BOUND_MEMORY] += ms / step->step_ms; /* decoding reads weights and the cache */
     for (int i = 0; i < 4; i++)
         if (step->regime[i] > step->regime[step->bound]) step->bound = (ft_bound)i;
 }

@@ -133,6 +133,8 @@ static const struct {
     {FT_KEY_ID_ROLLOUT_ENGINE, "\"inline\""},
     {FT_KEY_ID_ROLLOUT_GRAPHS, "false"},
     {FT_KEY_ID_ROLLOUT_TP, "2"},
+    {FT_KEY_ID_ROLLOUT_GPUS, "2"},
+    {FT_KEY_ID_ROLLOUT_ASYNC, "true"},
     {FT_KEY_ID_OLD_LOGPROBS, "false"},
     {FT_KEY_ID_HOST_US, "20"},
     {FT_KEY_ID_IMAGE_LAYOUT, "\"nchw\""},
