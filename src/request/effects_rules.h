@@ -23,6 +23,9 @@ const char *ft__versioned(const ft_effect_case *c); /* version.c */
 
 /* Rules of several keys (effects_work.c, effects_lengths.c). */
 const char *ft__timed_rule(const ft_effect_case *c);
+const char *ft__answers_rule(const ft_effect_case *c);
+const char *ft__ahead_rule(const ft_effect_case *c);
+const char *ft__own_pass_rule(const ft_effect_case *c);
 const char *ft__split_rule(const ft_effect_case *c);
 const char *ft__host_memory_rule(const ft_effect_case *c);
 const char *ft__packing_rule(const ft_effect_case *c);

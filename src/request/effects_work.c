@@ -118,26 +118,6 @@ static const char *drives(const ft_effect_case *c)
     return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? ft__timed_rule(c) : "nothing lies on drives";
 }
 
-static const char *generating(const ft_effect_case *c)
-{
-    if (!c->trains) return ft__training(c);
-    return ft__generates(c->w->trainer) ? ft__timed_rule(c)
-                                        : "\"trainer\" is neither \"grpo\" nor \"ppo\": nothing is generated";
-}
-
-static const char *ahead(const ft_effect_case *c)
-{
-    const char *why = generating(c);
-    return why || c->w->answers.gpus > 0 ? why : "the GPUs that train generate, too: \"rollout_gpus\" names no others";
-}
-
-static const char *remembering(const ft_effect_case *c)
-{
-    if (!c->trains) return ft__training(c);
-    if (ft__has_critic(c->w)) return "\"trainer\" is \"ppo\", of which the model goes over its answers anyway";
-    return generating(c);
-}
-
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : ft__training(c); }
 
 static const char *lengths(const ft_effect_case *c)
@@ -365,16 +345,16 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_NVME_GBPS] = drives,
     [FT_KEY_ID_TRAINER] = ft__training,
     [FT_KEY_ID_REFERENCE] = ft__training,
-    [FT_KEY_ID_ROLLOUT] = generating,
-    [FT_KEY_ID_ROLLOUT_LONGEST] = generating,
-    [FT_KEY_ID_ROLLOUT_SAMPLES] = generating,
-    [FT_KEY_ID_ROLLOUT_SEQUENCES] = generating,
-    [FT_KEY_ID_ROLLOUT_ENGINE] = generating,
-    [FT_KEY_ID_ROLLOUT_GRAPHS] = generating,
-    [FT_KEY_ID_ROLLOUT_TP] = generating,
-    [FT_KEY_ID_ROLLOUT_GPUS] = generating,
-    [FT_KEY_ID_ROLLOUT_ASYNC] = ahead,
-    [FT_KEY_ID_OLD_LOGPROBS] = remembering,
+    [FT_KEY_ID_ROLLOUT] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_LONGEST] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_SAMPLES] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_SEQUENCES] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_ENGINE] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_GRAPHS] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_TP] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_GPUS] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_ASYNC] = ft__ahead_rule,
+    [FT_KEY_ID_OLD_LOGPROBS] = ft__own_pass_rule,
     [FT_KEY_ID_HOST] = hosted,
     [FT_KEY_ID_HOST_US] = dispatched,
     [FT_KEY_ID_IMAGE_LAYOUT] = images,

@@ -1,0 +1,22 @@
+/* effects_answers.c: where keys of answers that a step generates itself have no effect. */
+#include "request/effects_rules.h"
+
+const char *ft__answers_rule(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    return ft__generates(c->w->trainer) ? ft__timed_rule(c)
+                                        : "\"trainer\" is neither \"grpo\" nor \"ppo\": nothing is generated";
+}
+
+const char *ft__ahead_rule(const ft_effect_case *c)
+{
+    const char *why = ft__answers_rule(c);
+    return why || c->w->answers.gpus > 0 ? why : "the GPUs that train generate, too: \"rollout_gpus\" names no others";
+}
+
+const char *ft__own_pass_rule(const ft_effect_case *c)
+{
+    if (!c->trains) return ft__training(c);
+    if (ft__has_critic(c->w)) return "\"trainer\" is \"ppo\", of which the model goes over its answers anyway";
+    return ft__answers_rule(c);
+}
