@@ -146,6 +146,7 @@ class EveryKey(TypedDict, total=False):
     rollout_longest: int
     rollout_samples: int
     rollout_sequences: int
+    rollout_memory: float
     rollout_engine: Literal["server", "inline"]
     rollout_graphs: bool
     rollout_tp: int

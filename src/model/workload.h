@@ -146,6 +146,7 @@ typedef struct ft_answers {
     int64_t at_once;          /* that an engine decodes beside each other; 0: as usual */
     ft_rollout_engine engine;
     bool graphs;              /* its steps are replayed from CUDA graphs */
+    double memory;            /* share of a GPU's that an engine takes; 0: the usual one */
     int64_t gpus;             /* of their own that generate; 0: those that train */
     bool ahead;               /* they generate for the next step while this one trains */
 } ft_answers;

@@ -349,6 +349,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_ROLLOUT_LONGEST] = ft__answers_rule,
     [FT_KEY_ID_ROLLOUT_SAMPLES] = ft__answers_rule,
     [FT_KEY_ID_ROLLOUT_SEQUENCES] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_MEMORY] = ft__answers_rule,
     [FT_KEY_ID_ROLLOUT_ENGINE] = ft__answers_rule,
     [FT_KEY_ID_ROLLOUT_GRAPHS] = ft__answers_rule,
     [FT_KEY_ID_ROLLOUT_TP] = ft__answers_rule,

@@ -119,6 +119,11 @@
       "N", TRAIN | PLANS | CHOOSE,                                                                                     \
       "with grpo, ppo: answers that an engine decodes beside each other [256]",                                        \
       "256; of `grpo` and `ppo`: answers that an engine decodes beside each other (`max_num_seqs`)")                   \
+    FLAG(ROLLOUT_MEMORY, "rollout_memory", REAL, 0.01, 1, NO_WORDS, DEPENDS, "rollout-memory", 0, "X",                 \
+      TRAIN | PLANS | CHOOSE,                                                                                          \
+      "with grpo, ppo: share of a GPU's memory that an engine takes [0.6, of GPUs of its own 0.9]",                    \
+      "0.6, of `rollout_gpus` 0.9; of `grpo` and `ppo`: share of a GPU's memory that an engine takes for weights and " \
+      "cache (`gpu_memory_utilization`), which limits what it decodes at once")                                        \
     FLAG(ROLLOUT_ENGINE, "rollout_engine", WORD, 0, 0, WORDS(rollout), 0, "rollout-engine", 0, NULL,                   \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "with grpo, ppo: an engine whose host works while the GPU does, or one in the process of the trainer",           \
@@ -136,8 +141,8 @@
       "take the fastest of powers of two that hold the model")                                                         \
     FLAG(ROLLOUT_GPUS, "rollout_gpus", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-gpus", 0, "N", TRAIN,       \
       "with grpo, ppo: GPUs of their own that generate [those that train]",                                            \
-      "those that train; of `grpo` and `ppo`: so many GPUs of their own generate, beside those of `parallel`, which wait "\
-      "for them (TRL's `server`); not in `plan` and `choose`")                                                         \
+      "those that train; of `grpo` and `ppo`: so many GPUs of their own generate, beside those of `parallel`, which "  \
+      "wait for them (TRL's `server`); not in `plan` and `choose`")                                                    \
     FLAG(ROLLOUT_ASYNC, "rollout_async", SWITCH, 0, 0, NO_WORDS, 0, "rollout-async", 0, NULL, TRAIN,                   \
       "with rollout-gpus: the answers of the next step are generated while this one trains",                           \
       "false; of `rollout_gpus`: true: the answers of the next step are generated while this one trains (one step off "\

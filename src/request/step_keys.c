@@ -116,6 +116,7 @@ static ft_status settle_answers(const ft_said *said, ft_workload *w, ft_error *e
                       .at_once = ft__whole_of(said, FT_KEY_ID_ROLLOUT_SEQUENCES),
                       .engine = (ft_rollout_engine)ft__word_of(said, FT_KEY_ID_ROLLOUT_ENGINE),
                       .graphs = ft__switch_of(said, FT_KEY_ID_ROLLOUT_GRAPHS),
+                      .memory = ft__real_of(said, FT_KEY_ID_ROLLOUT_MEMORY),
                       .gpus = ft__whole_of(said, FT_KEY_ID_ROLLOUT_GPUS),
                       .ahead = ft__switch_of(said, FT_KEY_ID_ROLLOUT_ASYNC)};
     if (a->tokens >= w->seq && (given || w->seq < 2))

@@ -2,7 +2,8 @@
  *
  * As TRL and verl do it with engines on the same GPUs, each of as many tensor ranks as train, or as many as are asked
  * for (TRL's vllm_tensor_parallel_size, verl's rollout.tensor_model_parallel_size): every engine has its part of the
- * answers; no more than it runs at once are decoded beside each other.
+ * answers; no more than it runs at once are decoded beside each other, and those take turns for which its part of the
+ * memory has no room.
  *
  * Answers of one length are decoded in waves: each takes its prompts' prefill and as many decode steps as an answer has
  * tokens, each as long as one halfway through.
@@ -20,8 +21,8 @@
  * On GPUs of its own an engine lets those that train wait, for all of it or, where it generates for the next step
  * meanwhile, for what it takes longer; new weights are waited for by all.
  *
- * Leaves out: the engine's memory, which sleeps while the step trains, rewards, what GPUs of its own draw, and engines
- * that go on with old answers while new weights arrive. */
+ * Leaves out: that the engine's memory sleeps while the step trains, reading answers again that were put back for want
+ * of room, rewards, what GPUs of its own draw, and engines that go on with old answers while new weights arrive. */
 #include "study/rollout.h"
 
 #include <math.h>
@@ -31,7 +32,7 @@
 #include "study/rollout_constants.h"
 #include "timeline/energy.h"
 
-enum { US_PER_MS = 1000 };
+enum { US_PER_MS = 1000, GIB = 1 << 30 };
 
 /* One forward pass of an engine that generates. */
 typedef struct pass {
@@ -46,7 +47,9 @@ typedef struct asking {
     const ft_model_request *of;
     double quantile;
     ft_error *err;
-    double weights, tensors; /* bytes of all, as they travel; of a checkpoint: those of the pass forecast last */
+    /* Of the pass forecast last: bytes of all weights, as they travel; matrices of a checkpoint; what a rank holds. */
+    double weights, tensors;
+    ft_memory memory;
 } asking;
 
 static ft_status forecast_pass(asking *ask, const pass *one, ft_rollout *out)
@@ -80,10 +83,10 @@ static ft_status forecast_pass(asking *ask, const pass *one, ft_rollout *out)
     FT_TRY(ft__request_forecast(ask->ft, ask->s, &r, &view, &step, &g, ask->err));
     ask->weights = g->parameters * (double)one->tp * ft_dtype_bytes(FT_BF16);
     ask->tensors = (double)g->parameter_tensors;
-    const double host_ms =
-        a->engine == FT_ROLLOUT_INLINE && one->task == FT_DECODE
-            ? FT_K_ROLLOUT_INLINE_MS + FT_K_ROLLOUT_INLINE_US * (double)one->batch / US_PER_MS
-            : 0;
+    ask->memory = step.memory;
+    const double host_ms = a->engine == FT_ROLLOUT_INLINE && one->task == FT_DECODE
+                               ? FT_K_ROLLOUT_INLINE_MS + FT_K_ROLLOUT_INLINE_US * (double)one->batch / US_PER_MS
+                               : 0;
     *out = (ft_rollout){.ms = step.step_ms + host_ms,
                         .low_ms = step.low_ms + host_ms,
                         .high_ms = step.high_ms + host_ms,
@@ -108,13 +111,15 @@ static void add(ft_rollout *sum, const ft_rollout *one, double times)
 typedef struct mix {
     double mean, longest, place, width;
     double prompt, answers, places; /* of one; of the engine; that it has at once */
+    double room, shared;            /* tokens that its cache holds; those of a prompt that each answer takes of it */
 } mix;
 
 /* The width that makes the longest of so many answers as long as it is: the lower root of ln(longest / mean) =
  * z width - width^2 / 2. Where there is none, the widest whose upper end lies there. */
 static void widen(mix *m, double all)
 {
-    const double z = ft__normal_quantile(1 - 1 / (all + 1)), reach = log(m->longest / m->mean), root = z * z - 2 * reach;
+    const double z = ft__normal_quantile(1 - 1 / (all + 1)), reach = log(m->longest / m->mean),
+                 root = z * z - 2 * reach;
     m->width = root > 0 ? z - sqrt(root) : z;
     m->place = log(m->mean) - m->width * m->width / 2;
 }
@@ -162,26 +167,49 @@ static double until(const mix *m, double many)
     return high;
 }
 
-static ft_status decode_at(asking *ask, const mix *m, int64_t tp, double many, double steps, ft_rollout *out)
+/* How many tokens have room beside the weights. */
+static ft_status hold(asking *ask, mix *m, int64_t tp)
 {
-    /* places that were filled one after the other hold answers of all ages */
-    const double age = m->answers > m->places ? m->mean / 2 : 0;
-    const pass one = {FT_DECODE, tp, (int64_t)fmax(ceil(many), 1), (int64_t)(m->prompt + fmin(age + steps, m->longest))};
-    return forecast_pass(ask, &one, out);
+    const ft_answers *a = &ask->of->work.answers;
+    const double usual = a->gpus > 0 ? FT_K_ROLLOUT_MEMORY_APART : FT_K_ROLLOUT_MEMORY;
+    const double share = a->memory > 0 ? a->memory : usual;
+    const pass one = {FT_DECODE, tp, (int64_t)fmin(m->places, m->answers), (int64_t)(m->prompt + m->mean)};
+    ft_rollout ignored;
+    FT_TRY(forecast_pass(ask, &one, &ignored));
+    const double cache = ask->memory.kv_cache_bytes, token = cache / (double)(one.batch * one.seq);
+    const double left = share * ask->of->device->memory_gib * GIB - (ask->memory.peak_bytes - cache);
+    m->room = cache > 0 && left > 0 ? left / token : INFINITY; /* whether the weights have room is said elsewhere */
+    m->shared = m->prompt / (double)a->samples;
+    return FT_OK;
+}
+
+/* A step in which so many answers get a token, each with so many already. Where the cache has no room for all of them
+ * at once they take turns. */
+static ft_status decode_at(asking *ask, const mix *m, int64_t tp, double many, double tokens, ft_rollout *out)
+{
+    const double most = fmax(floor(m->room / (m->shared + tokens)), 1), turns = fmax(many / most, 1);
+    const pass one = {FT_DECODE, tp, (int64_t)fmax(ceil(many / turns), 1), (int64_t)(m->prompt + tokens)};
+    ft_rollout turn;
+    FT_TRY(forecast_pass(ask, &one, &turn));
+    *out = (ft_rollout){.tp = tp, .fits = true};
+    add(out, &turn, turns);
+    return FT_OK;
 }
 
 /* Until the longest is there. */
 static ft_status drain(asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
 {
+    /* places that were filled one after the other hold answers of all ages */
+    const double old = m->answers > m->places ? m->mean / 2 : 0;
     double from = 0, many = running(m, 0);
     ft_rollout before;
-    FT_TRY(decode_at(ask, m, tp, many, from, &before));
+    FT_TRY(decode_at(ask, m, tp, many, old, &before));
     for (bool all = true, last = false; !last; all = false) {
         many /= all ? 2 : 4;
         last = many < 1;
         const double to = last ? m->longest : until(m, many);
         ft_rollout now;
-        FT_TRY(decode_at(ask, m, tp, many, to, &now));
+        FT_TRY(decode_at(ask, m, tp, many, fmin(old + to, m->longest), &now));
         add(sum, &before, (to - from) / 2);
         add(sum, &now, (to - from) / 2);
         before = now;
@@ -220,7 +248,8 @@ static ft_status refit(const asking *ask, int64_t gpus, ft_rollout *sum)
         const ft_group all = {.size = gpus, .stride = 1, .narrow = -1, .in_step = true};
         FT_TRY(ft__cluster_read(ask->of->cluster, ask->of->device, gpus, &cluster, ask->err));
         FT_TRY(ft__collective_forecast(ft__context_predictor(ask->ft), ask->of->device, &cluster,
-                                       FT_COLLECTIVE_ALL_GATHER, ask->weights, &all, ask->quantile, &gathered, ask->err));
+                                       FT_COLLECTIVE_ALL_GATHER, ask->weights, &all, ask->quantile, &gathered,
+                                       ask->err));
     }
     sum->refit_ms = gathered.ms + FT_K_ROLLOUT_REFIT_US * tensors / US_PER_MS;
     sum->ms += sum->refit_ms;
@@ -233,11 +262,9 @@ static ft_status refit(const asking *ask, int64_t gpus, ft_rollout *sum)
 
 static ft_status alike(asking *ask, const mix *m, int64_t tp, double waves, int64_t batch, ft_rollout *sum)
 {
-    const int64_t tokens = ask->of->work.answers.tokens;
-    const pass one = {FT_DECODE, tp, batch, (int64_t)m->prompt + tokens / 2}; /* half an answer is there */
     ft_rollout each;
-    FT_TRY(forecast_pass(ask, &one, &each));
-    add(sum, &each, waves * (double)tokens);
+    FT_TRY(decode_at(ask, m, tp, (double)batch, floor(m->mean / 2), &each)); /* half an answer is there */
+    add(sum, &each, waves * m->mean);
     return FT_OK;
 }
 
@@ -250,13 +277,14 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
         return ft__fail_at(err, FT_E_RANGE, "rollout_tp", 0, 0,
                            "\"rollout_tp\" %lld does not divide the %lld GPUs into engines", (long long)by->tp,
                            (long long)by->gpus);
-    const double places = a->at_once > 0 ? (double)a->at_once : FT_K_ROLLOUT_AT_ONCE;
     mix m = {.mean = (double)a->tokens,
              .longest = (double)(a->longest > a->tokens ? a->longest : a->tokens),
              .prompt = (double)(r->work.seq - a->tokens),
              .answers = ceil(by->answers / (double)(by->gpus / by->tp)),
-             .places = places};
-    const double waves = ceil(m.answers / places), prompts = m.answers / (double)a->samples;
+             .places = a->at_once > 0 ? (double)a->at_once : FT_K_ROLLOUT_AT_ONCE};
+    if (m.longest > m.mean) widen(&m, by->answers);
+    FT_TRY(hold(&ask, &m, by->tp));
+    const double waves = ceil(m.answers / m.places), prompts = m.answers / (double)a->samples;
     const int64_t batch = (int64_t)ceil(m.answers / waves), each = (int64_t)fmax(ceil(prompts / waves), 1);
     const int64_t portion = (int64_t)fmax(floor(FT_K_ROLLOUT_PREFILL_TOKENS / m.prompt), 1);
     const int64_t once = each < portion ? each : portion;
@@ -266,9 +294,7 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
     FT_TRY(forecast_pass(&ask, &prefill, &fill));
     add(out, &fill, waves * ceil((double)each / (double)once));
     FT_TRY(refit(&ask, by->gpus, out));
-    if (m.longest <= m.mean) return alike(&ask, &m, by->tp, waves, batch, out);
-    widen(&m, by->answers);
-    return varied(&ask, &m, by->tp, out);
+    return m.longest > m.mean ? varied(&ask, &m, by->tp, out) : alike(&ask, &m, by->tp, waves, batch, out);
 }
 
 ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, double quantile,

@@ -306,7 +306,8 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     const char *device = ft__device_warnings(s, r->device), *pages = idle_pages(r, step);
     *out = "";
     bool file = r->arch->warnings && *r->arch->warnings, even = r->work.answers.tokens > 0 && !r->work.answers.longest;
-    if (!even && !*device && !r->remark[0] && !r->quantized[0] && !r->arch->nearest && !file && !r->idle_count && !*pages)
+    if (!even && !*device && !r->remark[0] && !r->quantized[0] && !r->arch->nearest && !file && !r->idle_count &&
+        !*pages)
         return FT_OK;
     ft__text_clear(&s->remarks);
     ft__text_add(&s->remarks, device);

@@ -130,6 +130,7 @@ static const struct {
     {FT_KEY_ID_ROLLOUT_LONGEST, "700"},
     {FT_KEY_ID_ROLLOUT_SAMPLES, "4"},
     {FT_KEY_ID_ROLLOUT_SEQUENCES, "2"},
+    {FT_KEY_ID_ROLLOUT_MEMORY, "0.02"},
     {FT_KEY_ID_ROLLOUT_ENGINE, "\"inline\""},
     {FT_KEY_ID_ROLLOUT_GRAPHS, "false"},
     {FT_KEY_ID_ROLLOUT_TP, "2"},
