@@ -291,6 +291,7 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
     const pass prefill = {FT_PREFILL, by->tp, once, (int64_t)m.prompt};
     ft_rollout fill;
     *out = (ft_rollout){.tp = by->tp, .fits = true};
+    out->spread = exp(FT_K_ROLLOUT_SPREAD * ft__normal_quantile((1 + quantile) / 2));
     FT_TRY(forecast_pass(&ask, &prefill, &fill));
     add(out, &fill, waves * ceil((double)each / (double)once));
     FT_TRY(refit(&ask, by->gpus, out));
@@ -328,6 +329,8 @@ void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)
     step->rollout_joules = rollout->apart ? 0 : rollout->joules;
     step->low_ms += waited(rollout, rollout->low_ms, step->low_ms);
     step->high_ms += waited(rollout, rollout->high_ms, step->high_ms);
+    step->low_ms /= rollout->spread;
+    step->high_ms *= rollout->spread;
     step->step_ms += ms;
     *(rollout->apart ? &step->idle_ms : &step->busy_ms) += ms;
     step->tokens_per_s /= longer;

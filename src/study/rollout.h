@@ -7,6 +7,7 @@
 /* Its time, with an interval, and what its kernels draw; of the time, passing new weights to the engines. */
 typedef struct ft_rollout {
     double ms, low_ms, high_ms, joules, refit_ms;
+    double spread; /* of the whole step's interval: a factor each way */
     int64_t tp; /* tensor ranks of an engine */
     bool fits;  /* its weights and what it decodes at once have room on a GPU by themselves */
     bool apart; /* on GPUs of its own: those that train wait */

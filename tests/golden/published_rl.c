@@ -63,7 +63,7 @@ static void published_steps_are_met(void **state)
 {
     (void)state;
     double sum[SOURCES] = {0}, generated = 0;
-    int rows[SOURCES] = {0}, parts = 0;
+    int rows[SOURCES] = {0}, parts = 0, inside = 0;
     json_t *runs = golden_rows("published/rl.jsonl"), *run;
     size_t n;
     json_array_foreach (runs, n, run) {
@@ -73,6 +73,7 @@ static void published_steps_are_met(void **state)
         golden_near(json_string_value(json_object_get(run, "what")), got, step, bounds[i].worst);
         sum[i] += fabs(got / step - 1);
         rows[i]++;
+        inside += golden_figure(answer, "low_ms") <= step && step <= golden_figure(answer, "high_ms");
         const double off = generation_off(run, answer);
         parts += off != 0;
         generated += fabs(off);
@@ -84,6 +85,7 @@ static void published_steps_are_met(void **state)
         golden_holds(sum[i] / rows[i] < bounds[i].mean, "%s: %.1f %% off on average", bounds[i].source,
                      100 * sum[i] / rows[i]);
     }
+    golden_holds(inside >= 57, "%d inside their intervals", inside);
     golden_holds(parts == 11 && generated / parts < 0.2, "%d generations, %.1f %% off on average", parts,
                  100 * generated / parts);
 }
