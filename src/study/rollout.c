@@ -120,7 +120,7 @@ static void widen(mix *m, double all)
 {
     const double z = ft__normal_quantile(1 - 1 / (all + 1)), reach = log(m->longest / m->mean),
                  root = z * z - 2 * reach;
-    m->width = root > 0 ? z - sqrt(root) : z;
+    m->width = root > 0 ? z - sqrt(root) : fmax(z, reach);
     m->place = log(m->mean) - m->width * m->width / 2;
 }
 
