@@ -139,16 +139,16 @@ typedef enum ft_rollout_engine { FT_ROLLOUT_SERVER, FT_ROLLOUT_INLINE, FT_ROLLOU
 
 /* Answers that are generated before a step trains on them. */
 typedef struct ft_answers {
-    int64_t tokens;           /* of one, the mean; 0: none are generated */
-    int64_t longest;          /* of the longest; 0: all are equally long */
-    int64_t samples;          /* per prompt */
-    int64_t tp;               /* tensor ranks of an engine; 0: those that train */
-    int64_t at_once;          /* that an engine decodes beside each other; 0: as usual */
+    int64_t tokens;  /* of one, the mean; 0: none are generated */
+    int64_t longest; /* of the longest; 0: all are equally long */
+    int64_t samples; /* per prompt */
+    int64_t tp;      /* tensor ranks of an engine; 0: those that train */
+    int64_t at_once; /* that an engine decodes beside each other; 0: as usual */
     ft_rollout_engine engine;
-    bool graphs;              /* its steps are replayed from CUDA graphs */
-    double memory;            /* share of a GPU's that an engine takes; 0: the usual one */
-    int64_t gpus;             /* of their own that generate; 0: those that train */
-    bool ahead;               /* they generate for the next step while this one trains */
+    bool graphs;   /* its steps are replayed from CUDA graphs */
+    double memory; /* share of a GPU's that an engine takes; 0: the usual one */
+    int64_t gpus;  /* of their own that generate; 0: those that train */
+    bool ahead;    /* they generate for the next step while this one trains */
 } ft_answers;
 
 typedef struct ft_workload {
@@ -199,8 +199,8 @@ typedef struct ft_workload {
     double host_memory_gbps;                       /* what the host's memory is sold with; 0: a usual one's */
     double nvme_gbps;                              /* of the drives of one GPU; 0: usual ones */
     ft_trainer trainer;
-    bool reference;             /* a frozen copy of the model runs forward over the same sequences */
-    bool old_logprobs;          /* the model itself runs forward over its answers before it is trained on them */
+    bool reference;    /* a frozen copy of the model runs forward over the same sequences */
+    bool old_logprobs; /* the model itself runs forward over its answers before it is trained on them */
     ft_answers answers;
     int64_t offload_layers;     /* whose activations leave for the host, where that is said; 0: all but four */
     int64_t loss_positions;     /* of a sequence, that go through head and loss; 0: all */
