@@ -105,8 +105,8 @@ const char *const ft__offload_words[FT_OFFLOAD_COUNT] = {[FT_OFFLOAD_OPTIMIZER] 
                                                          [FT_OFFLOAD_PAGED_OPTIMIZER] = "paged_optimizer",
                                                          [FT_OFFLOAD_ACTIVATIONS] = "activations",
                                                          [FT_OFFLOAD_PARAMETERS] = "parameters"};
-const char *const ft__rollout_words[FT_ROLLOUT_COUNT] = {[FT_ROLLOUT_SERVER] = "server",
-                                                         [FT_ROLLOUT_INLINE] = "inline"};
+const char *const ft__rollout_words[FT_ROLLOUT_COUNT] = {
+    [FT_ROLLOUT_SERVER] = "server", [FT_ROLLOUT_INLINE] = "inline"};
 const char *const ft__trainer_words[FT_TRAINER_COUNT] = {[FT_TRAINER_SFT] = "sft",
                                                          [FT_TRAINER_DPO] = "dpo",
                                                          [FT_TRAINER_ORPO] = "orpo",
