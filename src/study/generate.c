@@ -94,8 +94,8 @@ static json_t *denoiser_model(const generating *g)
 
 static json_t *request_of(const generating *g, const pass *p)
 {
-    static const ft_key_id alike[] = {FT_KEY_ID_GPU,     FT_KEY_ID_QUANTILE,  FT_KEY_ID_HOST,
-                                      FT_KEY_ID_HOST_US, FT_KEY_ID_POWER_CAP, FT_KEY_ID_EXPANDABLE};
+    static const ft_key_id alike[] = {FT_KEY_ID_GPU,       FT_KEY_ID_QUANTILE,   FT_KEY_ID_HOST,   FT_KEY_ID_HOST_US,
+                                      FT_KEY_ID_POWER_CAP, FT_KEY_ID_EXPANDABLE, FT_KEY_ID_PYTORCH};
     static const ft_key_id own[] = {FT_KEY_ID_WEIGHTS_DTYPE, FT_KEY_ID_WEIGHTS_BY, FT_KEY_ID_STACK, FT_KEY_ID_READ_AS};
     const json_t *from = g->asked->object;
     json_t *o = json_object();

@@ -239,7 +239,8 @@ static ft_status look_at_model(inferrer *f)
     f->alone = ft__parallel_alone(&request.parallel);
     f->r->generates = design == FT_DECODER_ONLY || design == FT_ENCODER_DECODER || design == FT_SPEECH ||
                       design == FT_STATE_SPACE;
-    f->r->has_context = !ft__counts_samples(request.arch);
+    const bool sized = request.pictures_of.height > 0 || request.pictures_of.frames > 0; /* which says its tokens */
+    f->r->has_context = !ft__counts_samples(request.arch) && !(sized && request.arch->token_pixels > 0);
     f->longest = design == FT_SPEECH ? request.arch->max_target - 1 : request.arch->max_position; /* room for a token */
     if (f->r->generates && !ft__key_get(a->object, FT_KEY_ID_CACHE)) /* makes "memory" that of decoding */
         FT_TRY(ft__ask_set(a, FT_KEY_ID_CACHE, json_string("paged"), f->err));
