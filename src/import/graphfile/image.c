@@ -336,3 +336,16 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
     }
     ft__graphfile_give(r, 0, &out);
 }
+
+/* A picture in other pixels, interpolated (mode bilinear). */
+void ft__graphfile_interpolated(ft_graph_reader *r, ft_at at, const ft_named *x, const int64_t *pixels, ft_named *out)
+{
+    int64_t dim[FT_GRAPHFILE_DIMS];
+    for (int i = 0; i < x->dims; i++) dim[i] = i < 2 ? x->dim[i] : pixels[i - 2];
+    *out = ft__graphfile_fresh(FT_NONE, x->dims, dim);
+    const bool last = ft__graphfile_channels_last(x);
+    if (last) ft__graphfile_set_channels_last(out);
+    ft_resize how = resizing(x, out, FT_RESIZE_LINEAR, 4, last);
+    out->ref = ft__resize(ft__graphfile_build(r), at, "upsample", picture(r, at, x, last), kept_rows(out, last),
+                          kept_cols(out, last), &how);
+}

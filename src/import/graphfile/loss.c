@@ -4,6 +4,25 @@
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
 
+/* A row of logits for every position. Of a picture that the loss looks at in more pixels than it was made in, one for
+ * each of those: classes lie a picture apart, which the kernel walks as they lie. */
+static ft_ref by_classes(ft_graph_reader *r, ft_at at, const ft_named *x)
+{
+    int dims;
+    int64_t pixels[FT_GRAPHFILE_DIMS];
+    const json_t *said = json_object_get(r->at, "pixels");
+    if (!said) return ft__graphfile_by_rows(r, at, x);
+    if (!ft__graphfile_shape(r, said, "pixels", &dims, pixels)) return FT_NONE;
+    if (dims != x->dims - 2 || dims < 1) {
+        ft__graphfile_fail(r, FT_E_RANGE, "\"pixels\" must have the axes of a picture behind its channels");
+        return FT_NONE;
+    }
+    ft_named wide;
+    ft__graphfile_interpolated(r, at, x, pixels, &wide);
+    return ft__view_as(ft__graphfile_build(r), wide.ref, wide.dim[0] * ft__graphfile_span(&wide, 2, wide.dims),
+                       wide.dim[1], FT_IN_ORDER);
+}
+
 void ft__read_loss(ft_graph_reader *r, ft_at at)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -27,6 +46,7 @@ void ft__read_loss(ft_graph_reader *r, ft_at at)
         ft__graphfile_result(r, ft__pair_loss(b, at, op, x.ref, y.ref), 1, one);
         return;
     }
-    ft_ref rows = ft__graphfile_by_rows(r, at, &x);
+    ft_ref rows = by_classes(r, at, &x);
+    if (rows == FT_NONE) return;
     ft__graphfile_result(r, op[0] == 'c' ? ft__loss(b, at, rows, fp32) : ft__likelihood_loss(b, at, rows), 1, one);
 }

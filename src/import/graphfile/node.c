@@ -104,7 +104,7 @@ static const kind kinds[] = {
     {"sync", 0, 1, ft__read_sync, {NULL}},
     {"dropout", 1, 1, ft__read_dropout, {"p"}},
     {"cast", 1, 1, ft__read_cast, {"to", "like"}},
-    {"cross_entropy", 1, 2, ft__read_loss, {"fp32"}},
+    {"cross_entropy", 1, 2, ft__read_loss, {"fp32", "pixels"}},
     {"nll_loss", 1, 2, ft__read_loss, {NULL}},
     {"mse_loss", 1, 2, ft__read_loss, {NULL}},
     {"l1_loss", 1, 2, ft__read_loss, {NULL}},

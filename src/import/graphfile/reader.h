@@ -115,6 +115,8 @@ bool ft__graphfile_merges(const ft_named *n, int kept);
 ft_ref ft__graphfile_matrix(ft_graph_reader *r, ft_at at, const ft_named *x, int64_t rows, int64_t cols);
 /* x as rows of its last axis. */
 ft_ref ft__graphfile_by_rows(ft_graph_reader *r, ft_at at, const ft_named *x);
+/* A picture in as many pixels a side, interpolated. */
+void ft__graphfile_interpolated(ft_graph_reader *r, ft_at at, const ft_named *x, const int64_t *pixels, ft_named *out);
 /* A view of x as this shape and these strides. */
 ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as);
 /* A copy of x in the order of its shape. */
