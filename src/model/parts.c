@@ -222,7 +222,8 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     b->math = math;
     ft__module(b, 1);
     if (a->scaled_logits) logits = ft__pointwise(b, FT_AT(LM_HEAD_SCALE), "mulu", logits);
-    if (a->logit_softcap > 0) {
+    const bool bounded = m->work->task == FT_TRAIN && m->stack->softcaps_in_loss;
+    if (a->logit_softcap > 0 && !bounded) {
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "divu", logits);
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "tanh", logits);
         logits = ft__pointwise(b, FT_AT(LM_HEAD_SOFTCAP), "mulu", logits);

@@ -62,6 +62,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
     X(repeats_keys, "grouped keys and values are copied for every query head before attention")                    \
     X(shifts_logits, "language models: the loss copies logits to leave every sequence's last token out")           \
+    X(softcaps_in_loss, "training: the loss's own kernel bounds logits (softcap)")                                 \
     X(own_head, "the head has weights of its own, though the config ties them to the embedding")                   \
     X(packs_head, "beside 4-bit weights the head is packed too")                                                   \
     X(no_dropout, "large language models train without dropout, whatever the config says")                         \

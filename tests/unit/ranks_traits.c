@@ -69,6 +69,7 @@ static const turn turns[] = {
     {"order_copies", "gpt_neox", "1", "pythia-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"repeats_keys", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"shifts_logits", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
+    {"softcaps_in_loss", "pytorch", "true", "gemma-2-2b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"own_head", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packs_head", "pytorch", "true", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"loss_tokens", "pytorch", "128", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
