@@ -202,6 +202,12 @@ static void pictures(void **state)
     assert_true(help_count(g, FT_BACKWARD, "fill") == 0 && help_count(g, FT_BACKWARD, "pool") == 1);
     g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,64,64],'out':'y'}");
     assert_int_equal(1, help_count(g, FT_BACKWARD, "upsample"));
+    /* Logits that the loss looks at in more pixels: a row for each of those. */
+    g = PICTURE("{'op':'cross_entropy','in':'t','pixels':[64,64],'name':'loss','out':'y'}");
+    assert_true(help_count(g, FT_FORWARD, "upsample") == 1 && help_count(g, FT_BACKWARD, "upsample") == 1);
+    for (int32_t i = 0; i < g->node_count; i++)
+        if (!strcmp(g->nodes[i].op.name, "log_softmax")) assert_int_equal(4 * 64 * 64, g->nodes[i].op.u.row.rows);
+    assert_int_equal(1, help_count(g, FT_FORWARD, "log_softmax"));
     /* Of the size that it has: a copy, which the cubic kernel makes itself. */
     g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,32,32],'mode':'linear','out':'y'}");
     assert_true(!walking(g, FT_FORWARD, FT_WALK_LINEAR) && !walking(g, FT_BACKWARD, FT_WALK_LINEAR_BACKWARD));
