@@ -49,7 +49,7 @@ static int print_fleet(const cli_asker *a, const ft_fleet *f)
     ft_text out = {0};
     ft_text lines = {0};
     ft_style style = cli_style(a->args);
-    ft__idle_say(f->idle.at, f->idle.count, &lines);
+    ft__fleet_say(f, &lines);
     ft__engine_warnings(&lines, f);
     warn(a, &lines);
     if (a->json) {

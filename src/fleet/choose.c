@@ -99,6 +99,7 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
     if (status == FT_OK) {
         if (!out->count) out->idle = fleet.idle;
         ft__idle_keep(&out->idle, &fleet.idle);
+        memcpy(out->beyond, fleet.beyond, sizeof out->beyond);
         out->goal = fleet.goal;
         out->rate = fleet.rate;
         snprintf(c->gpu, sizeof c->gpu, "%s", fleet.gpu);
@@ -227,6 +228,7 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
     ft_status status = ft__own_prices_told(ft, r, gpus, out->count, &out->warnings, err);
     free(gpus);
     FT_TRY(status);
+    if (*out->beyond) ft__text_addf(&out->warnings, "%s%s", out->warnings.length ? "\n" : "", out->beyond);
     ft__idle_say(out->idle.at, out->idle.count, &out->warnings);
     return out->warnings.failed ? ft__no_memory(err) : FT_OK;
 }

@@ -33,6 +33,7 @@ typedef struct ft_fleet_chosen {
     char least_gpu[64];
     ft_text warnings;
     ft_idle_list idle; /* keys that no plan has a use for */
+    char beyond[FT_BEYOND_ROOM]; /* requests are longer than the model has positions; or "" */
 } ft_fleet_chosen;
 
 ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_choose_request *r, ft_fleet_chosen *out,

@@ -39,6 +39,12 @@ static bool fewest(const ft_fleet *f)
     return true;
 }
 
+void ft__fleet_say(const ft_fleet *f, ft_text *out)
+{
+    ft__text_add(out, f->beyond);
+    ft__idle_say(f->idle.at, f->idle.count, out);
+}
+
 const char *ft__fleet_proof(const ft_fleet *f)
 {
     if (f->proven) return "none does with fewer GPUs, of these ways with the settings that were tried";

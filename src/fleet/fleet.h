@@ -61,12 +61,15 @@ typedef struct ft_fleet {
     int64_t node_gpus;
     int64_t least_gpus; /* no way keeps to the GPUs there are: the fewest that would do; 0: none, or not needed */
     ft_idle_list idle;  /* keys that no way to serve has a use for */
+    char beyond[FT_BEYOND_ROOM]; /* requests are longer than the model has positions; or "" */
 } ft_fleet;
 
 /* `most`: GPUs that there are. Free it with ft__fleet_free either way. */
 ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
                        ft_error *err);
 void ft__fleet_free(ft_fleet *f);
+/* What it warns of, a line each. */
+void ft__fleet_say(const ft_fleet *f, ft_text *out);
 /* What `proven` says of the plans, in words. */
 const char *ft__fleet_proof(const ft_fleet *f);
 /* The `serve` request that is answered with a way's figures, to be released; NULL: out of memory. */

@@ -104,6 +104,7 @@ static void remember(ft_fleet_bench *b, const ft_serving *s)
     if (c->gpus_per_node > 0) f->node_gpus = c->gpus_per_node;
     snprintf(f->model, sizeof f->model, "%s", s->model ? s->model : "");
     snprintf(f->gpu, sizeof f->gpu, "%s", s->device->name);
+    memcpy(f->beyond, s->beyond, sizeof f->beyond);
     snprintf(f->engine, sizeof f->engine, "%s", s->engine->name);
 }
 

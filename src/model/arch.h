@@ -141,6 +141,7 @@ typedef struct ft_arch {
     /* sizes */
     int64_t layers, decoder_layers, hidden, ffn, heads, kv_heads, head_dim, vocab, max_position, token_types;
     int64_t position_rows;  /* of a learned table: opt's has two more than positions; 0: no table */
+    int64_t reach;          /* positions that its config allows, scaled ones counted; 0: it does not say */
     int64_t position_extra; /* rows of that table before the first position: bart */
     bool position_table;    /* sinusoids stand in a table of their own that checkpoints count: pegasus */
     int64_t joined_width;   /* of further tables of each token, which a product joins to its words: roc_bert */

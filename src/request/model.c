@@ -127,11 +127,6 @@ static ft_status settle_sizes(const json_t *object, const ft_said *said, ft_mode
     if (global) w->accumulate = global / once;
     out->global_batch = global;
 
-    int64_t last = w->seq + (w->task == FT_DECODE);
-    if (a->position == FT_LEARNED_POSITION && a->max_position > 0 && last > a->max_position && !ft__counts_samples(a))
-        snprintf(out->remark, sizeof out->remark,
-                 "seq %" PRId64 " is beyond the %" PRId64 " positions that the model has embeddings for", last,
-                 a->max_position);
     return FT_OK;
 }
 
@@ -274,6 +269,15 @@ static ft_status count_gpus(const json_t *object, ft_device_source find_device, 
     return FT_OK;
 }
 
+/* Packed documents begin anew each. */
+static void count_positions(ft_model_request *r)
+{
+    const ft_workload *w = &r->work;
+    const bool packs = w->packed > 0 && w->packed < w->seq;
+    const int64_t last = packs ? w->packed : w->seq + (w->task == FT_DECODE);
+    ft__beyond_positions(r->arch, FT_BEYOND_SEQ, (double)last, r->beyond);
+}
+
 /* Decoding one token after another is what decoders do. */
 static ft_status check_task(const ft_model_request *r, ft_error *err)
 {
@@ -351,6 +355,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     take_for_sharded(&said, out);
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);
+    count_positions(out);
     FT_TRY(ft__split_settle(&said, out, err));
     FT_TRY(check_stack(out, err));
     FT_TRY(ft__parallel_fits_model(&out->parallel, out->arch, &out->work, err));

@@ -7,6 +7,7 @@
 #include "request/advice.h"
 #include "request/idle.h"
 #include "request/parallel.h"
+#include "request/positions.h"
 #include "request/request.h"
 #include "request/words.h"
 
@@ -37,6 +38,7 @@ typedef struct ft_model_request {
     bool version_turns;          /* the version of PyTorch that is named has no such attention, or no such segments */
     bool packs_examples;         /* the remark says that sequences are packed, as its stack's recipes have them */
     char remark[200];            /* a warning about the request itself; "" for none */
+    char beyond[FT_BEYOND_ROOM]; /* sequences are longer than the model has positions; or "" */
     char quantized[160];         /* what became of quantization_config, where it is not what is forecast; or "" */
     ft_idle_key idle[FT_KEY_COUNT];
     size_t idle_count;

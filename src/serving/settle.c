@@ -148,14 +148,12 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
 }
 
 /* The step that the model is read with has the model's own length, requests have theirs; of a log nobody knows them. */
-static void warn_of_positions(const ft_serve_request *r, const ft_arch *a, ft_text *out)
+static void warn_of_positions(const ft_serve_request *r, const ft_arch *a, ft_serving *out)
 {
     double longest = ft__real_of(&r->said, FT_KEY_ID_SERVE_ISL) + ft__real_of(&r->said, FT_KEY_ID_SERVE_OSL);
     bool known = !ft__given(&r->said, FT_KEY_ID_REQUEST_LOG) && !ft__given(&r->said, FT_KEY_ID_LENGTHS);
-    if (!known || a->position != FT_LEARNED_POSITION || a->max_position <= 0 || longest <= (double)a->max_position)
-        return;
-    ft__text_addf(out, "requests of %.0f tokens are beyond the %lld positions that the model has embeddings for\n",
-                  longest, (long long)a->max_position);
+    if (known) ft__beyond_positions(a, FT_BEYOND_REQUESTS, longest, out->beyond);
+    if (*out->beyond) ft__text_addf(&out->warnings, "%s\n", out->beyond);
 }
 
 ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r, ft_serving *out,
@@ -195,7 +193,7 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     const char *warnings = ft__device_warnings(scratch, out->device);
     ft__text_add(&out->warnings, warnings);
     if (*warnings) ft__text_add(&out->warnings, "\n");
-    warn_of_positions(r, read.arch, &out->warnings);
+    warn_of_positions(r, read.arch, out);
     if (*read.quantized) ft__text_addf(&out->warnings, "%s\n", read.quantized);
     FT_TRY(ft__settle_idle(r, &read, out, err));
     ft__idle_say(out->idle.at, out->idle.count, &out->warnings);

@@ -9,6 +9,7 @@ typedef struct ft_asker {
     json_t *object;           /* the request as it is asked next; borrowed */
     const ft_idle_list *idle; /* keys that the study has no use for, beside those that a step has none for */
     const char *used;         /* of the latter those that other steps or figures of the study use; NULL: none */
+    double reach;             /* tokens of the longest sequence that is asked about; 0: the step's own */
 } ft_asker;
 
 /* Takes the value; FT_E_MEMORY where it is NULL. */

@@ -8,6 +8,7 @@
  */
 #include "study/infer.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "request/keys.h"
@@ -222,6 +223,8 @@ static ft_status lay_grid(inferrer *f, const ft_infer_request *asked)
     if (o->isl > 0 && o->osl == 0) o->osl = 128;
     if (o->osl > 0 && o->isl == 0) o->isl = 1024;
     if (!r->has_context) r->seq_count = 1;
+    f->ask.reach = (double)(o->isl + o->osl);
+    for (size_t i = 0; r->has_context && i < r->seq_count; i++) f->ask.reach = fmax(f->ask.reach, (double)r->seqs[i]);
     return FT_OK;
 }
 
@@ -282,7 +285,7 @@ ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer
                        ft_infer *out, ft_error *err)
 {
     inferrer f = {
-        .ask = {ft, scratch, r->base, &r->idle, NULL}, .r = out, .engine = r->engine, .step = step, .err = err};
+        .ask = {ft, scratch, r->base, &r->idle, NULL, 0}, .r = out, .engine = r->engine, .step = step, .err = err};
     *out = (ft_infer){0};
     FT_TRY(look_at_model(&f));
     f.no_length = !out->has_context && !r->seq_count;

@@ -221,7 +221,7 @@ static ft_status look_at_model(ft_scaler *s, ft_model_sheet *sheet)
 ft_status ft__scale_of(const ft_context *ft, ft_scratch *scratch, const ft_scale_request *r, ft_scale *out,
                        ft_error *err)
 {
-    ft_scaler s = {.ask = {ft, scratch, r->base, &r->idle, "gather_overlap topology oversubscription"},
+    ft_scaler s = {.ask = {ft, scratch, r->base, &r->idle, "gather_overlap topology oversubscription", 0},
                    .asked = r,
                    .r = out,
                    .err = err};

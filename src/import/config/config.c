@@ -342,6 +342,7 @@ static ft_status read_arch(ft_reading *r, ft_found *found, ft_opened *o, ft_arch
         return ft__config_fail(r, FT_E_UNSUPPORTED, "model_type",
                                "\"%s\" looks at what a tower made: the config of the whole model is expected",
                                a->model_type);
+    ft__config_reach(r, a);
     FT_TRY(ft__config_shapes(r)); /* last: the type's own readers say more of what they expect */
     return ft__config_quantized(r, a);
 }

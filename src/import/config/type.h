@@ -88,6 +88,9 @@ ft_status ft__config_quantized(const ft_reading *r, ft_arch *a);
 /* window.c: sliding windows from layer_types, use_sliding_window and their kin. */
 ft_status ft__config_window(const ft_reading *r, ft_arch *a);
 
+/* reach.c: positions that the config allows. */
+void ft__config_reach(const ft_reading *r, ft_arch *a);
+
 /* window.c: which layers are not rotated, from no_rope_layers or every no_rope_layer_interval'th. */
 ft_status ft__config_turns(const ft_reading *r, ft_arch *a);
 #endif

@@ -110,7 +110,7 @@ void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
     ft__json_close_list(out);
     if (f->least_gpus) ft__json_member_whole(out, "least_gpus", f->least_gpus);
     ft_text lines = {0};
-    ft__idle_say(f->idle.at, f->idle.count, &lines);
+    ft__fleet_say(f, &lines);
     ft__engine_warnings(&lines, f);
     if (lines.length) ft__answer_lines(out, "warnings", lines.at);
     ft__text_drop(&lines, out);
