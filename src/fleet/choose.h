@@ -32,7 +32,7 @@ typedef struct ft_fleet_chosen {
     int64_t least_gpus; /* nothing keeps to the GPUs there are */
     char least_gpu[64];
     ft_text warnings;
-    ft_idle_list idle; /* keys that no plan has a use for */
+    ft_idle_list idle;           /* keys that no plan has a use for */
     char beyond[FT_BEYOND_ROOM]; /* requests are longer than the model has positions; or "" */
 } ft_fleet_chosen;
 

@@ -141,8 +141,8 @@ typedef struct ft_arch {
     /* sizes */
     int64_t layers, decoder_layers, hidden, ffn, heads, kv_heads, head_dim, vocab, max_position, token_types;
     int64_t position_rows;  /* of a learned table: opt's has two more than positions; 0: no table */
-    int64_t reach;          /* positions that its config allows, scaled ones counted; 0: it does not say */
     int64_t position_extra; /* rows of that table before the first position: bart */
+    int64_t reach;          /* positions that its config allows, scaled ones counted; 0: it does not say */
     bool position_table;    /* sinusoids stand in a table of their own that checkpoints count: pegasus */
     int64_t joined_width;   /* of further tables of each token, which a product joins to its words: roc_bert */
     int64_t prefix;         /* learned tokens before every sequence: cpmant */
@@ -364,9 +364,8 @@ typedef struct ft_arch {
     ft_project_step steps[FT_MOST_STEPS];
     int64_t queries, query_hidden, query_layers, query_heads, query_kv_heads, query_head_dim; /* a resampler */
     int64_t query_ffn;         /* its network's width; 1: four times its own; 0: none */
-    bool query_self;           /* its queries look at each other too: a Q-Former */
     int64_t query_cross_every; /* of so many layers the first looks at the patches; 0 and 1: each */
-    bool query_gated, query_bias, query_rms;
+    bool query_gated, query_bias, query_rms, query_self; /* self: its queries look at each other too: a Q-Former */
     /* modules that predict further tokens, of which the checkpoint has so many; a request says how many run (mtp.c) */
     int64_t mtp_layers;
     bool mtp_said; /* their layer is of a shape of its own, `mtp`; otherwise it is as the model's last */

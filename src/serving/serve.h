@@ -64,10 +64,10 @@ typedef struct ft_serving {
     ft_serving_bound bound;
     ft_serving_advice advice[FT_SERVING_ADVICE];
     size_t advice_count;
-    ft_text recipes;   /* whose settings the engine has, one per line */
-    ft_text warnings;  /* one per line */
+    ft_text recipes;             /* whose settings the engine has, one per line */
+    ft_text warnings;            /* one per line */
     char beyond[FT_BEYOND_ROOM]; /* one of them: requests are longer than the model has positions; or "" */
-    ft_idle_list idle; /* keys that this engine has no use for; said among the warnings */
+    ft_idle_list idle;           /* keys that this engine has no use for; said among the warnings */
 } ft_serving;
 
 /* `sink` hears of requests and iterations; NULL: nobody does. */
