@@ -115,20 +115,72 @@ static int flag_around(const cli_args *args, const char *where)
     return flag_of(args, path, true);
 }
 
+/* The flag of this command for a key by its name alone: one that was typed before others; OPT_COUNT: none. */
+static int flag_of_key(const cli_args *args, const char *key, size_t length)
+{
+    int found = OPT_COUNT;
+    for (int i = 0; i < OPT_COUNT; i++) {
+        const cli_option *o = &cli_options[i];
+        if (!(o->commands & args->command->bit) || !cli_option_asks(o) || o->group == CLI_ALIAS) continue;
+        if (strlen(o->key->key) != length || memcmp(o->key->key, key, length) != 0) continue;
+        if (cli_has(args, (cli_option_id)i)) return i;
+        if (found == OPT_COUNT) found = i;
+    }
+    return found;
+}
+
+/* "tp" is --tp to who types it. Words in quotes that this command has no flag for stay, and so does what is typed as it
+ * stands: members of an object, {"rate": 4}, and a word alone in brackets. `only`: no other flag than this one. */
+static void say_flags(const cli_args *args, const char *text, size_t length, int only, ft_text *out)
+{
+    const char *begin = text, *end = text + length;
+    int braces = 0;
+    while (text < end) {
+        const char *close = *text == '"' ? memchr(text + 1, '"', (size_t)(end - text - 1)) : NULL;
+        braces += (*text == '{') - (*text == '}');
+        const bool alone = close && close + 1 < end && close[1] == ')' && text > begin && text[-1] == '(';
+        const bool names = close && braces <= 0 && !alone;
+        int found = names ? flag_of_key(args, text + 1, (size_t)(close - text - 1)) : OPT_COUNT;
+        if (found != OPT_COUNT && (only == OPT_COUNT || found == only)) {
+            char flag[48];
+            ft__text_add(out, cli_flag((cli_option_id)found, flag));
+        } else {
+            ft__text_add_n(out, text, close ? (size_t)(close + 1 - text) : 1);
+        }
+        text = close ? close + 1 : text + 1;
+    }
+}
+
+/* The message of an error in flags; what it is about is said once, where the message begins with it. Of a flag whose
+ * text has members ("--fix tp=4") those are named as they are typed, and names that nobody knows are the user's own
+ * words. */
+static void name_flags(const cli_args *args, int about, ft_error *err)
+{
+    ft_text said = {.cap = sizeof err->message};
+    const bool members = about != OPT_COUNT && cli_options[about].key->type == FT_KEY_SECTION;
+    if (err->code == FT_E_NAME || !strncmp(err->message, "unknown ", 8)) return;
+    say_flags(args, err->message, strlen(err->message), members ? about : OPT_COUNT, &said);
+    if (!said.failed && said.length) {
+        const size_t length = strlen(err->where);
+        if (length && !strncmp(said.at, err->where, length) && said.at[length] == ' ') err->where[0] = '\0';
+        snprintf(err->message, sizeof err->message, "%s", said.at);
+    }
+    ft__text_free(&said);
+}
+
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err)
 {
     char flag[48];
-    if (!strcmp(err->where, operand_key) && args->operand_count) {
-        snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
-        return;
-    }
-    int found = flag_of(args, err->where, false);
-    if (found == OPT_COUNT) found = flag_around(args, err->where);
+    const bool of_operand = args->operand_count && !strcmp(err->where, operand_key), nowhere = !*err->where;
+    int found = of_operand || nowhere ? OPT_COUNT : flag_of(args, err->where, false);
+    if (found == OPT_COUNT && !of_operand && !nowhere) found = flag_around(args, err->where);
     const char *from = NULL;                                          /* where a value that nobody typed came from */
     for (int i = 0; i < args->given_count && found != OPT_COUNT; i++) /* --gpu is several options of one name */
         if (!strcmp(cli_options[args->given[i].option].name, cli_options[found].name)) from = args->given[i].from;
+    if (of_operand) snprintf(err->where, sizeof err->where, "%s", args->operands[0]);
     if (found != OPT_COUNT)
         snprintf(err->where, sizeof err->where, "%s", from ? from : cli_flag((cli_option_id)found, flag));
+    if (found != OPT_COUNT || of_operand || nowhere) name_flags(args, found, err); /* elsewhere: a file's own keys */
 }
 
 int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err)
@@ -185,13 +237,16 @@ int cli_asker_fail(const cli_asker *a, ft_error *err)
     return cli_fail(err);
 }
 
-void cli_say_warnings(const char *about, const char *lines)
+void cli_say_warnings(const cli_args *args, const char *about, const char *lines)
 {
     while (*lines) {
         size_t length = strcspn(lines, "\n");
         ft_text one = {.cap = 4096};
         ft__text_add(&one, "warning: ");
-        ft__text_add_n(&one, lines, length);
+        if (args)
+            say_flags(args, lines, length, OPT_COUNT, &one);
+        else
+            ft__text_add_n(&one, lines, length);
         if (!one.failed) cli_say(about, one.at);
         ft__text_free(&one);
         lines += length + (lines[length] == '\n');

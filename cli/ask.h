@@ -23,7 +23,8 @@ json_t *cli_ask_id(ft_text *out, const char *name);
 bool cli_is_utf8(const char *text);
 /* Says why arguments did not become a request: one of them is not UTF-8, or memory ran out. Returns the status. */
 int cli_ask_unread(const cli_args *args);
-/* On the command line a key is a flag: `err->where` "batch" becomes "--micro-batch-size"; `operand_key` the operand. */
+/* On the command line a key is a flag: `err->where` "batch" becomes "--micro-batch-size", as do keys in the message;
+ * `operand_key` the operand. */
 void cli_ask_name_flag(const cli_args *args, const char *operand_key, ft_error *err);
 /* Complains about a request; where the message says it all (an unknown name), the place is left out. Returns the exit
  * status. */
@@ -48,9 +49,9 @@ void cli_asker_close(cli_asker *a);
 bool cli_asker_set(cli_asker *a, ft_key_id key, json_t *value);
 /* Complains; with --json the error is also the answer. Returns the exit status. */
 int cli_asker_fail(const cli_asker *a, ft_error *err);
-/* What the checks of a spec file or of the request found, on stderr; in JSON the answer carries it. `about` may be
- * NULL. */
-void cli_say_warnings(const char *about, const char *lines);
+/* What the checks of a spec file or of the request found, on stderr, keys as flags; in JSON the answer carries it.
+ * `about` may be NULL; `args` too, of warnings about requests that this command did not ask. */
+void cli_say_warnings(const cli_args *args, const char *about, const char *lines);
 void cli_say_left_out(const char *name, const ft_error *err); /* of several that were asked for */
 /* Of several GPUs one has not the number format: it is left out of the table, and why is said; with `json` in an answer
  * of its own. False: another error, or the only GPU. */

@@ -32,7 +32,7 @@ static int print(const cli_asker *a, const ft_chosen *c)
         ft__answer_choose(&out, NULL, c);
         ft__text_add(&out, "\n");
     } else {
-        if (c->warnings.length) cli_say_warnings(a->args->operands[0], c->warnings.at);
+        if (c->warnings.length) cli_say_warnings(a->args, a->args->operands[0], c->warnings.at);
         if (!ft__screen_choose(&out, &style, a->args->operands[0], c)) out.failed = true;
     }
     int status = a->json ? cli_print(&out) : cli_show(&out, &style);
@@ -77,7 +77,7 @@ static int print_fleet(const cli_asker *a, const ft_fleet_chosen *c)
         ft__answer_fleet_chosen(&out, NULL, c);
         ft__text_add(&out, "\n");
     } else {
-        if (c->warnings.length) cli_say_warnings(a->args->operands[0], c->warnings.at);
+        if (c->warnings.length) cli_say_warnings(a->args, a->args->operands[0], c->warnings.at);
         if (!ft__screen_fleet_chosen(&out, &style, a->args->operands[0], c)) out.failed = true;
     }
     int status = a->json ? cli_print(&out) : cli_show(&out, &style);

@@ -30,7 +30,7 @@ static int run_cases(cli_asker *j, ft_exchange_case *cases, ft_scratch *scratch)
         }
         const char *warnings = cases[i].request.warnings;
         if (!j->json) {
-            cli_say_warnings(j->gpus[i], warnings);
+            cli_say_warnings(j->args, j->gpus[i], warnings);
             continue;
         }
         json_t *id = j->gpu_count > 1 ? cli_ask_id(&out, j->gpus[i]) : NULL;

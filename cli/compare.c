@@ -18,7 +18,7 @@ static int print(const cli_args *args, const ft_comparison *c)
     bool all = detail && !strcmp(detail, "kernels"), json = cli_has(args, OPT_JSON);
     ft_text out = {0};
     const char *warnings = c->warnings.length ? c->warnings.at : "";
-    if (!json) cli_say_warnings(NULL, warnings);
+    if (!json) cli_say_warnings(NULL, NULL, warnings);
     bool printed = json ? ft__answer_compared(&out, NULL, c->compared, c->count, warnings)
                         : ft__screen_compared(&out, &style, c->compared, c->count, all);
     if (json) ft__text_add(&out, "\n");

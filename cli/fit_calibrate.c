@@ -80,7 +80,7 @@ int cli_fit_calibrate(const cli_args *args, int threads)
     int status = cli_real(args, OPT_FIT_MINUTES, 0.001, 1e6, &minutes);
     if (status) return status;
     if (ft__points_read(cli_value(args, OPT_CALIBRATE_FROM), minutes, &points, &err) != FT_OK) return cli_fail(&err);
-    cli_say_warnings(NULL, points.warnings.length ? points.warnings.at : "");
+    cli_say_warnings(NULL, NULL, points.warnings.length ? points.warnings.at : "");
     if (ft__predictor_open(cli_value(args, OPT_PREDICTOR), &base, &err) != FT_OK) {
         ft__points_free(&points);
         return cli_fail(&err);

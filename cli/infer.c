@@ -77,7 +77,7 @@ static int print(inferrer *f)
     for (size_t i = 0; !f->ask.json && !csv && !f->only_page && printed && i < r->step_count; i++)
         printed = ft__screen_infer_step(&out, &style, &r->steps[i], f->how);
     if (!printed) out.failed = true;
-    if (!f->ask.json) cli_say_warnings(args->operands[0], r->title.warnings);
+    if (!f->ask.json) cli_say_warnings(args, args->operands[0], r->title.warnings);
     status = f->ask.json || csv ? cli_print(&out) : cli_show(&out, &style);
     return !status && !r->one_fits ? 1 : status; /* not even one sequence */
 }
@@ -130,7 +130,7 @@ static int run_several(inferrer *f)
             if (a->json)
                 add_answer(f, id, &out);
             else
-                cli_say_warnings(a->args->operands[0], f->r.title.warnings);
+                cli_say_warnings(a->args, a->args->operands[0], f->r.title.warnings);
             json_decref(id);
         }
         ft__infer_free(&f->r);

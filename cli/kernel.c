@@ -49,7 +49,7 @@ static int run_points(cli_asker *j)
             break;
         }
         request = asked;
-        if (!j->json) cli_say_warnings(j->gpus[i], request.warnings);
+        if (!j->json) cli_say_warnings(j->args, j->gpus[i], request.warnings);
         ft__text_add(&cases[count].warnings, request.warnings);
         cases[count].device = request.device;
         cases[count++].op = request.op;
@@ -166,7 +166,7 @@ static int say_warned(const cli_asker *j, const ft_warned *warned, ft_text *line
 {
     ft__warned_lines(warned, lines);
     if (lines->failed) return cli_complain(FT_E_MEMORY, "out of memory");
-    if (lines->length && !j->json) cli_say_warnings(j->args->operands[0], lines->at);
+    if (lines->length && !j->json) cli_say_warnings(j->args, j->args->operands[0], lines->at);
     return 0;
 }
 

@@ -20,7 +20,7 @@ static int print(const cli_asker *a, const ft_largest *r)
     } else if (!ft__screen_largest(&out, &style, r)) {
         out.failed = true;
     }
-    if (!a->json && r->layers) cli_say_warnings(NULL, r->view.warnings);
+    if (!a->json && r->layers) cli_say_warnings(a->args, NULL, r->view.warnings);
     int status = a->json ? cli_print(&out) : cli_show(&out, &style);
     if (!status) status = cli_picture_largest(a->args, r);
     return !status && !r->layers ? 1 : status;
@@ -62,7 +62,7 @@ static int run_several(cli_asker *a)
                 ft__largest_title(&out, &style, &all);
                 ft__text_add(&out, "\n");
             }
-            if (!a->json && r.layers) cli_say_warnings(a->gpus[i], r.view.warnings);
+            if (!a->json && r.layers) cli_say_warnings(a->args, a->gpus[i], r.view.warnings);
             json_t *id = a->json ? cli_ask_id(&out, a->gpus[i]) : NULL;
             if (a->json) {
                 ft__answer_largest(&out, id, &r);

@@ -19,7 +19,7 @@
 /* Keys without effect, and what launch files do not say. */
 static void warn(const cli_asker *a, ft_text *lines)
 {
-    if (lines->length && !a->json) cli_say_warnings(a->args->operands[0], lines->at);
+    if (lines->length && !a->json) cli_say_warnings(a->args, a->args->operands[0], lines->at);
     ft__text_free(lines);
 }
 

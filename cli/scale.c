@@ -13,7 +13,7 @@ static int print(const cli_asker *a, const ft_scale *r)
     ft_text out = {0};
     ft_style style = cli_style(a->args);
     bool printed = true, csv = cli_has(a->args, OPT_SCALE_CSV);
-    if (r->warnings.length) cli_say_warnings(a->args->operands[0], r->warnings.at);
+    if (r->warnings.length) cli_say_warnings(a->args, a->args->operands[0], r->warnings.at);
     int status = cli_picture_scale(a->args, r);
     if (status) return status;
     if (a->json) {
@@ -55,7 +55,7 @@ static int run_several(cli_asker *a)
             if (last || !cli_leave_out(&err, a->gpu_count, a->gpus[i], a->json, &out)) status = cli_asker_fail(a, &err);
         } else {
             cases[count++] = &all[i].r;
-            if (all[i].r.warnings.length) cli_say_warnings(a->args->operands[0], all[i].r.warnings.at);
+            if (all[i].r.warnings.length) cli_say_warnings(a->args, a->args->operands[0], all[i].r.warnings.at);
             json_t *id = a->json ? cli_ask_id(&out, a->gpus[i]) : NULL;
             if (a->json) {
                 ft__answer_scale(&out, id, &all[i].r);

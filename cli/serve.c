@@ -56,7 +56,7 @@ static int print(server *s)
     } else if (csv) {
         ft__csv_serve(&out, &s->record);
     } else {
-        cli_say_warnings(args->operands[0], s->found.warnings.at ? s->found.warnings.at : "");
+        cli_say_warnings(args, args->operands[0], s->found.warnings.at ? s->found.warnings.at : "");
         if (!ft__screen_serve(&out, &style, &s->found)) out.failed = true;
     }
     status = s->ask.json || csv ? cli_print(&out) : cli_show(&out, &style);

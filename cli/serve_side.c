@@ -60,7 +60,7 @@ static void serve_one(sides *s, size_t i, ft_text *out)
         ft__text_add(out, "\n");
         json_decref(id);
     } else if (status == FT_OK) {
-        cli_say_warnings(name, s->found[i].warnings.at ? s->found[i].warnings.at : "");
+        cli_say_warnings(s->ask->args, name, s->found[i].warnings.at ? s->found[i].warnings.at : "");
     } else {
         ft__serving_free(&s->found[i]);
         leave_out(s, name, &err, out);

@@ -179,7 +179,7 @@ static int say_warnings(sweeper *s)
     ft__warned_over(s->answers, s->answer_count, s->sweep.x, s->sweep.count, cli_sweep_key(&s->sweep), &s->warnings);
     if (s->warnings.failed) return cli_complain(FT_E_MEMORY, "out of memory");
     const char *about = s->args->operand_count ? s->args->operands[0] : NULL;
-    if (s->warnings.length && !s->json) cli_say_warnings(about, s->warnings.at);
+    if (s->warnings.length && !s->json) cli_say_warnings(s->args, about, s->warnings.at);
     return 0;
 }
 

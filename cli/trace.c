@@ -25,7 +25,7 @@ static int show(const cli_args *args, const ft_trace_report *s, size_t rows)
         ft__answer_trace(&out, NULL, s);
         ft__text_add(&out, "\n");
     } else {
-        cli_say_warnings(args->operands[0], s->warnings.length ? s->warnings.at : "");
+        cli_say_warnings(args, args->operands[0], s->warnings.length ? s->warnings.at : "");
         if (!ft__screen_trace(&out, &style, args->operands[0], s, rows)) out.failed = true;
     }
     return cli_has(args, OPT_JSON) ? cli_print(&out) : cli_show(&out, &style);

@@ -154,7 +154,7 @@ static bool said_before(const asked_gpus *all, const char *line, size_t length)
 }
 
 /* Once, however many GPUs are warned of it. */
-static void say_warnings(const asked_gpus *all, const char *about, const char *lines)
+static void say_warnings(const asked_gpus *all, const cli_args *args, const char *lines)
 {
     ft_text fresh = {.cap = 1 << 16};
     for (; *lines; lines += strcspn(lines, "\n"), lines += *lines == '\n') {
@@ -163,7 +163,7 @@ static void say_warnings(const asked_gpus *all, const char *about, const char *l
         ft__text_add_n(&fresh, lines, length);
         ft__text_add(&fresh, "\n");
     }
-    cli_say_warnings(about, fresh.length ? fresh.at : "");
+    cli_say_warnings(args, args->operands[0], fresh.length ? fresh.at : "");
     ft__text_free(&fresh);
 }
 
@@ -181,7 +181,7 @@ static void print_gpu(trainer *t, const ft_style *style, const char *gpu, const 
         json_decref(id);
         return;
     }
-    say_warnings(all, a->args->operands[0], v->warnings);
+    say_warnings(all, a->args, v->warnings);
     if (cli_has(a->args, OPT_STEP_CSV)) {
         if (!ft__csv_step(&all->out, v)) all->out.failed = true;
     } else if (!several) {
