@@ -78,9 +78,10 @@ def main() -> None:
     for path, sheet in sheets.items():
         text = path.read_bytes()
         title = literal(sheet["title"].encode()).strip()
-        maker = f"{VENDORS[sheet['vendor']]}, {int(sheet['year'])}"
+        usual = "true" if sheet.get("usual", False) else "false"
+        maker = f"{VENDORS[sheet['vendor']]}, {int(sheet['year'])}, {usual}"
         parts.append(f'    {{"{path.stem}", {title},\n{literal(text)},\n        {len(text)}, {maker}}},\n')
-    parts.append("    {0, 0, 0, 0, FT_VENDOR_NVIDIA, 0},\n};\n\n")
+    parts.append("    {0, 0, 0, 0, FT_VENDOR_NVIDIA, 0, false},\n};\n\n")
     parts.append(table("ft__embedded_alias", "ft__embedded_aliases", "ft__embedded_alias_count", aliases(sheets), "{0, 0}"))
     parts.append("\n")
     parts.append(table("ft__embedded_kin", "ft__embedded_kin", "ft__embedded_kin_count", kin(sheets), "{0, 0, 0, 0, FT_VENDOR_NVIDIA}"))

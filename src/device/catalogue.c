@@ -3,8 +3,8 @@
  * People write "H100-SXM", "a100 80gb pcie", "NVIDIA GeForce RTX 4090" or what torch.cuda.get_device_name() returns.
  * A name is cut into words, vendor words are dropped, and it means the one entry whose own words include all of them:
  * "h200" is h200_sxm, "a100_80gb_pcie" is a100_pcie_80gb. Where several do, the name is ambiguous and the answer
- * lists them: the H100s differ by a third in speed, so that guessing one would be a wrong answer given with
- * confidence.
+ * lists them, and which of them clouds mostly have: the H100s differ by a third in speed, so that guessing one would be
+ * a wrong answer given with confidence.
  *
  * Only the entry found is parsed: the program's first answer does not pay for the other forty.
  */
@@ -149,12 +149,13 @@ static bool includes(const words *entry, const words *wanted)
 }
 
 /* Index of the one entry that is meant, or the count; `all` collects the candidates when there are several. */
-static size_t by_words(const words *wanted, char *all, size_t room, int *candidates)
+static size_t by_words(const words *wanted, char *all, size_t room, int *candidates, const char **usual)
 {
     size_t found = ft__embedded_device_count, length = 0;
     char squeezed[128], entry_squeezed[128];
     join(wanted, "", squeezed, sizeof squeezed);
     *candidates = 0;
+    *usual = NULL;
     for (size_t i = 0; i < ft__embedded_device_count; i++) {
         words entry;
         split(ft__embedded_devices[i].name, &entry);
@@ -165,6 +166,7 @@ static size_t by_words(const words *wanted, char *all, size_t room, int *candida
         }
         if (!includes(&entry, wanted)) continue;
         found = i;
+        if (ft__embedded_devices[i].usual && !*usual) *usual = ft__embedded_devices[i].name;
         if (length < room)
             length += (size_t)snprintf(all + length, room - length, "%s%s", (*candidates)++ ? ", " : "",
                                        ft__embedded_devices[i].name);
@@ -183,8 +185,24 @@ static const char *behind_count(const char *name)
     return *rest ? rest : NULL;
 }
 
-static ft_status unknown(const char *name, ft_error *err)
+/* "h100 80gb" has a word too many: what it begins with may be known. */
+static bool begins_known(const words *wanted, char *all, size_t room)
 {
+    enum { SHOWN = 6 };
+    const char *usual;
+    int candidates = 0;
+    for (words shorter = *wanted; --shorter.count > 0;) {
+        size_t one = by_alias(&shorter);
+        if (one == ft__embedded_device_count) one = by_words(&shorter, all, room, &candidates, &usual);
+        if (one < ft__embedded_device_count) snprintf(all, room, "%s", ft__embedded_devices[one].name);
+        if (one < ft__embedded_device_count || (candidates > 1 && candidates <= SHOWN)) return true;
+    }
+    return false;
+}
+
+static ft_status unknown(const char *name, const words *wanted, ft_error *err)
+{
+    char all[400];
     const char *names[256];
     size_t count = ft__embedded_device_count < 256 ? ft__embedded_device_count : 256;
     for (size_t i = 0; i < count; i++) names[i] = ft__embedded_devices[i].name;
@@ -200,6 +218,8 @@ static ft_status unknown(const char *name, ft_error *err)
                         kind);
     }
     if (nearest) return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; did you mean \"%s\"?", shown, nearest);
+    if (wanted->count > 1 && begins_known(wanted, all, sizeof all))
+        return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; of that kind the catalogue has %s", shown, all);
     return ft__fail(err, FT_E_NAME,
                     "unknown GPU \"%s\"; the catalogue has %zu, from %s to %s, and a spec file works too", shown,
                     ft__embedded_device_count, names[0], names[count - 1]);
@@ -214,13 +234,17 @@ static ft_status find(const char *name, size_t *out, ft_error *err)
     if (wanted.count > 0) *out = by_alias(&wanted);
     if (*out < ft__embedded_device_count) return FT_OK;
     char all[400];
+    const char *usual = NULL;
     int candidates = 0;
-    if (wanted.count > 0) *out = by_words(&wanted, all, sizeof all, &candidates);
+    if (wanted.count > 0) *out = by_words(&wanted, all, sizeof all, &candidates, &usual);
     if (*out < ft__embedded_device_count) return FT_OK;
     char shown[80];
     ft__spec_cut(shown, sizeof shown, name);
+    if (candidates > 1 && usual)
+        return ft__fail(err, FT_E_NAME, "\"%s\" may be any of %s: say which (clouds mostly have %s)", shown, all,
+                        usual);
     if (candidates > 1) return ft__fail(err, FT_E_NAME, "\"%s\" may be any of %s: say which", shown, all);
-    return unknown(name, err);
+    return unknown(name, &wanted, err);
 }
 
 ft_status ft__catalogue_spec(const char *name, ft_spec *out, ft_error *err)

@@ -2,6 +2,7 @@
  * them without parsing all: makers, years, aliases, and which of them stand for others. */
 #ifndef FT_DEVICE_EMBEDDED_H
 #define FT_DEVICE_EMBEDDED_H
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "foretell.h"
@@ -13,6 +14,7 @@ struct ft__embedded_file {
     size_t length;     /* without the NUL */
     ft_vendor vendor;  /* as the text has it */
     int year;
+    bool usual; /* the one that clouds mostly have, of those that a short name may mean */
 };
 
 extern const size_t ft__embedded_device_count;

@@ -69,6 +69,7 @@ static const char *const top_keys[] = {
     "name",
     "title",
     "aliases",
+    "usual",
     "stands_for",
     "vendor",
     "architecture",
