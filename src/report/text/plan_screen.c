@@ -84,9 +84,13 @@ static void title(ft_text *out, const ft_style *style, const ft_plan *p)
 static void memory_cell(ft_columns *t, const ft_candidate *c)
 {
     const ft_memory *m = &c->memory;
+    const double held = m->reserved_bytes + m->context_bytes;
     ft_text *cell = ft__cell(t);
-    ft__add_gib(cell, m->reserved_bytes + m->context_bytes);
-    if (m->reserved_bytes + m->context_bytes > (1 - FT_K_SPACE_TIGHT) * m->capacity_bytes) ft__text_add(cell, " tight");
+    ft__add_gib(cell, held);
+    if (held <= (1 - FT_K_SPACE_TIGHT) * m->capacity_bytes) return;
+    ft__text_add(cell, ", ");
+    ft__add_gib(cell, m->capacity_bytes - held);
+    ft__text_add(cell, " left");
 }
 
 static bool plans(ft_text *out, const ft_style *style, const ft_plan *p)
@@ -223,7 +227,9 @@ static void faster(ft_text *out, const ft_style *style, const ft_plan *p)
     ft__text_add(&t, " s, short of ");
     ft__add_gib(&t, m->reserved_bytes + m->context_bytes - p->search.capacity);
     ft__text_add(&t, " GiB");
-    if (hardly) ft__text_addf(&t, ", %.0f %% likely to fit all the same", 100 * m->chance_fits);
+    if (hardly)
+        ft__text_addf(&t, ", %.0f %% likely to fit all the same: train calls it tight, plans have to fit",
+                      100 * m->chance_fits);
     ft__text_addf(&t, "%s%s", *p->remedy ? "; it fits with " : "", p->remedy);
     ft__add_wrapped(out, style, t.at ? t.at : "");
     ft__text_drop(&t, out);
