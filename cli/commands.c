@@ -239,7 +239,8 @@ const cli_command cli_commands[] = {
      trace_examples, cli_trace},
     {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the known models, or everything about one",
      "Lists the catalogue: name, architecture, parameters, layers, width. With the name of a model, a config.json or a "
-     "folder that holds one, prints its sheet; with another word, the models whose name holds it.",
+     "folder that holds one, prints its sheet; with another word, the models whose name holds it; a "
+     "star in it stands for anything.",
      models_examples, cli_models},
     {CLI_GPUS, "gpus", "[NAME ...]", 0, -1, "the known GPUs, or everything about some of them",
      "Lists the catalogue. With names, or with spec files of your own, prints each one's full sheet: peaks and machine "

@@ -110,6 +110,8 @@ cli_meant cli_meant_number(const char *text)
         return meant;
     }
     if (*power && strpbrk(said, "e")) return meant; /* "1e3k" */
+    if (!strcmp(power, "e3") && value >= 1 && value < 1e6 && value == (double)(long)value)
+        snprintf(meant.binary, sizeof meant.binary, "%.0f", 1024 * value);
     snprintf(meant.number, sizeof meant.number, "%s%s", said, power);
     return meant;
 }

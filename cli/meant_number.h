@@ -6,6 +6,7 @@
 
 typedef struct cli_meant {
     char number[48]; /* as it would be taken: "100e3"; "" where none is seen in it */
+    char binary[24]; /* "8k" as 8192, which lengths mostly are; "" of other numbers */
     bool foreign;    /* an amount of money, and not of dollars */
 } cli_meant;
 

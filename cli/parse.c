@@ -235,6 +235,9 @@ static int not_a_number(const cli_command *command, cli_option_id id, const char
     if (money && meant.foreign)
         return cli_usage(command, "%s takes %s, not \"%s\"; prices here are in US dollars: say it in those", flag,
                          takes, value);
+    if (*meant.binary && o->kind == CLI_WHOLE)
+        return cli_usage(command, "%s takes %s, not \"%s\"; did you mean %s, or %s?", flag, takes, value, meant.binary,
+                         meant.number);
     if (*meant.number && !meant.foreign)
         return cli_usage(command, "%s takes %s, not \"%s\"; did you mean %s?", flag, takes, value, meant.number);
     return cli_usage(command, "%s takes %s, not \"%s\"", flag, takes, value);

@@ -199,15 +199,26 @@ ft_status ft__model_sheet_of(ft_scratch *s, const json_t *model, const char *rea
 
 /* -- models ------------------------------------------------------------------------------------ */
 
+/* Where so many letters of `part` end in the text, whatever their case; NULL: nowhere. */
+static const char *behind(const char *text, const char *part, size_t length)
+{
+    for (; *text; text++) {
+        size_t i = 0;
+        while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)part[i])) i++;
+        if (i == length) return text + length;
+    }
+    return length ? NULL : text;
+}
+
+/* "qwen3" anywhere in it; "qwen*8b": both, one behind the other. */
 static bool holds(const char *text, const char *pattern)
 {
-    size_t length = strlen(pattern);
-    for (; text && *text; text++) {
-        size_t i = 0;
-        while (i < length && tolower((unsigned char)text[i]) == tolower((unsigned char)pattern[i])) i++;
-        if (i == length) return true;
+    while (text && *pattern) {
+        size_t length = strcspn(pattern, "*");
+        text = behind(text, pattern, length);
+        pattern += length + (pattern[length] == '*');
     }
-    return length == 0;
+    return text != NULL;
 }
 
 static ft_status sheet_of(ft_scratch *s, const char *name, const char *read_as, ft_model_list *out, bool layers,
