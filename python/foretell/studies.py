@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -277,7 +278,7 @@ def gpus() -> Collection[Gpu]:
 
 
 def models(pattern: str = "") -> Collection[Model]:
-    """The models that are known by name, or those whose name, hub name or type holds ``pattern``.
+    """The models that are known by name, or those whose name, hub name or type holds ``pattern``; a star in it stands for anything.
 
     >>> import foretell
     >>> foretell.models()["llama-3-8b"].layers
@@ -287,8 +288,12 @@ def models(pattern: str = "") -> Collection[Model]:
     """
     if not pattern:
         return _models()
-    wanted = pattern.lower()
-    return Collection(each for each in _models() if any(wanted in (text or "").lower() for text in (each.name, each.hub, each.model_type)))
+    wanted = f"*{pattern.lower()}*"
+    return Collection(
+        each
+        for each in _models()
+        if any(fnmatchcase((text or "").lower(), wanted) for text in (each.name, each.hub, each.model_type))
+    )
 
 
 @cache

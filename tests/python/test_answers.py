@@ -337,4 +337,7 @@ def test_catalogue() -> None:
     assert gpus["h100_sxm"].peak_tflops["bf16"] == pytest.approx(989.4)
     assert models["llama-3-8b"].parameters == 8030261248
     assert len(gpus) >= 40 and len(models) >= 150 and gpus is foretell.gpus()
+    with pytest.raises(KeyError, match="there are h100_nvl, h100_pcie, h100_sxm"):
+        gpus["H100"]
+    assert "qwen3-8b" in [model.name for model in foretell.models("qwen3*8b")]
     assert foretell.train("gpt2", gpu=gpus["h100_sxm"]) == foretell.train("gpt2", gpu="h100_sxm")

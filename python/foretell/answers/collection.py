@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from .._frame import Tabular, flat
@@ -43,7 +44,14 @@ class Collection(tuple[T, ...], Tabular):
         for each in self:
             if key in (getattr(each, "name", None), getattr(each, "id", None)):
                 return each
-        raise KeyError(key)
+        raise KeyError(self._unknown(key))
+
+    def _unknown(self, key: str) -> str:
+        names = [str(name) for each in self if (name := getattr(each, "name", None) or getattr(each, "id", None))]
+        near = [name for name in names if key.lower() in name] or get_close_matches(key.lower(), names)
+        if not near:
+            return f"nothing here is called {key!r}"
+        return f"nothing here is called {key!r}; there are {', '.join(near[:8])}"
 
     def rows(self) -> list[dict[str, Any]]:
         """A flat row per element; what an answer was asked stands beside it."""
