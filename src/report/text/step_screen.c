@@ -14,6 +14,7 @@
 
 #include "kernel/kernel.h"
 #include "report/text/lines.h"
+#include "request/keys.h"
 #include "study/lengths.h"
 
 enum { TOP_KERNELS = 5 };
@@ -246,7 +247,8 @@ void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m)
     ft__add_gib(&b, fabs(m->capacity_bytes - need));
     ft__text_addf(&b, " GiB %s of ", roomy ? "left" : "short");
     ft__add_gib(&b, m->capacity_bytes);
-    if (m->verdict == FT_FIT_TIGHT) ft__text_addf(&b, ", %.0f %% likely", 100 * m->chance_fits);
+    const bool unsure = roomy && m->chance_fits < ft__keys[FT_KEY_ID_QUANTILE].standard; /* than intervals are */
+    if (m->verdict == FT_FIT_TIGHT || unsure) ft__text_addf(&b, ", %.0f %% likely", 100 * m->chance_fits);
     ft__line(out, style, "fits", &a, b.at);
     if (!roomy && m->remedy && *m->remedy) {
         ft__text_empty(&a);
