@@ -235,13 +235,16 @@ export function Warnings(p: { lines: readonly string[] | undefined }): JSX.Eleme
     );
 }
 
+// The page asks line by line, which nobody who looks at it has written: "line 1, gpu" is "gpu".
+const place = (where: string | undefined): string => (where ?? '').replace(/^line \d+, (?!column)/, '');
+
 export function Wrong(p: { error: { message: string; where?: string } | null }): JSX.Element {
     return (
         <div role="alert" class={p.error ? 'note wrong' : 'offscreen'}>
             {p.error && (
                 <>
                     {p.error.message}
-                    {p.error.where ? <span class="quiet"> ({p.error.where})</span> : null}
+                    {place(p.error.where) ? <span class="quiet"> ({place(p.error.where)})</span> : null}
                 </>
             )}
         </div>
