@@ -213,6 +213,7 @@ static int ask_gpu(trainer *t, const ft_style *style, size_t i, asked_gpus *all)
     ft__text_add(&c->warnings, view.warnings);
     c->device = *view.device;
     c->step = *view.step;
+    if (view.tokens > 0) c->days = ft__days_of(&view, view.tokens, (double)ft__view_gpus(&view));
     print_gpu(t, style, a->gpus[i], &view, all);
     return 0;
 }

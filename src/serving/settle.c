@@ -156,6 +156,15 @@ static void warn_of_positions(const ft_serve_request *r, const ft_arch *a, ft_se
     if (*out->beyond) ft__text_addf(&out->warnings, "%s\n", out->beyond);
 }
 
+/* "task" is ours here: nobody asked for a decoding step. */
+static ft_status generates(ft_status status, const ft_arch *arch, ft_error *err)
+{
+    if (status != FT_E_UNSUPPORTED || !arch || strcmp(err->where, "task") != 0) return status;
+    return ft__fail_at(err, status, "model", 0, 0,
+                       "\"%s\" generates no tokens, and serving is forecast of models that do: ask for \"infer\"",
+                       arch->model_type);
+}
+
 ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r, ft_serving *out,
                            ft_error *err)
 {
@@ -169,7 +178,8 @@ ft_status ft__settle_model(const ft_context *ft, ft_scratch *scratch, const ft_s
     FT_TRY(ft__find_device(&finder, gpu, &out->device, err));
     FT_TRY(read_format(r, out->device, &asked, err));
     if (!ft__key_set(r->base, FT_KEY_ID_TASK, json_string("decode"))) return ft__no_memory(err);
-    FT_TRY(ft__model_request_of(ft, scratch, r->base, &read, err));
+    ft_status known = ft__model_request_of(ft, scratch, r->base, &read, err);
+    FT_TRY(generates(known, read.arch, err));
     FT_TRY(check_model(read.arch, err));
     if (read.work.by_module && !ft__key_get(r->base, FT_KEY_ID_MODEL_DTYPE)) asked = ft__checkpoint_dtype(read.arch);
     FT_TRY(find_engine(r, &read, asked, out, err));

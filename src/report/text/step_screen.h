@@ -29,6 +29,7 @@ void ft__screen_fits(ft_text *out, const ft_style *style, const ft_memory *m);
 typedef struct ft_step_case {
     ft_device device;
     ft_step step;     /* its kernels are gone */
+    ft_days days;     /* of a whole training, where its tokens are said */
     ft_text warnings; /* one per line; of who made the case */
 } ft_step_case;
 bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *cases, size_t count, double quantile);

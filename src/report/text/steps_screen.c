@@ -11,15 +11,22 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
 {
     enum { SMALL_BAR = 16 };
     bool bar = style->width >= 110, wide = style->width >= 90;
+    const double tokens = count ? cases[0].days.tokens : 0;
     double slowest = 0;
     for (size_t i = 0; i < count; i++) slowest = fmax(slowest, cases[i].step.step_ms);
     ft_columns c;
     static const char *const head[] = {"gpu",      "step ms", "low",      "high", "",       "speed",
                                        "tokens/s", "MFU",     "peak GiB", "fits", "held by"};
-    ft__columns_init(&c, bar ? "lrrrlrrrrll" : wide ? "lrrrrrrrll" : "lrrrrrrll");
+    ft__columns_init(&c, tokens > 0 ? (bar    ? "lrrrlrrrrllr"
+                                       : wide ? "lrrrrrrrllr"
+                                              : "lrrrrrrllr")
+                         : bar      ? "lrrrlrrrrll"
+                         : wide     ? "lrrrrrrrll"
+                                    : "lrrrrrrll");
     c.drop = bar ? "ehkfg" : wide ? "gjef" : "fieg";
     for (int i = 0; i < 11; i++)
         if ((bar || i != 4) && (wide || i != 5)) ft__cell_add(&c, head[i]);
+    if (tokens > 0) ft__cell_add(&c, "days");
     for (size_t i = 0; i < count; i++) {
         const ft_step *s = &cases[i].step;
         ft__cell_add(&c, cases[i].device.name);
@@ -33,6 +40,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
         ft__add_gib(ft__cell(&c), s->memory.peak_bytes);
         ft__cell_add(&c, ft__fit_answers[s->memory.verdict]);
         ft__cell_add(&c, ft__held_by_bubble(s) ? "bubble" : ft_bound_name(s->bound));
+        if (tokens > 0) ft__add_figure(ft__cell(&c), cases[i].days.days, 3);
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);
     ft__columns_free(&c);
@@ -40,6 +48,11 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
     ft__add_confidence(out, quantile);
     if (wide) ft__text_addf(out, "; speed relative to %s", cases[0].device.name);
     ft__text_add(out, ".\n");
+    if (tokens > 0) {
+        ft__text_add(out, "  Days to train on ");
+        ft__add_si(out, tokens, " tokens");
+        ft__text_addf(out, ", on %.0f GPU%s of a kind.\n", cases[0].days.gpus, cases[0].days.gpus > 1 ? "s" : "");
+    }
     return printed && !out->failed;
 }
 
