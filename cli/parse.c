@@ -224,6 +224,24 @@ static int check_choice(const cli_command *command, const cli_option *o, const c
     return cli_usage(command, "--%s cannot be \"%s\"; it is one of %s", o->name, value, o->argument);
 }
 
+/* "1,8" of an option that is given again for each: said so, the numbers one by one. */
+static bool lists(const cli_option *o, const char *flag, const char *value, char out[160])
+{
+    char part[24];
+    double number;
+    size_t used = 0, length;
+    if (!o->key || o->key->type != FT_KEY_WHOLES || !strchr(value, ',')) return false;
+    for (const char *at = value; *at; at += length + (at[length] == ',')) {
+        length = strcspn(at, ",");
+        if (length >= sizeof part) return false;
+        snprintf(part, sizeof part, "%.*s", (int)length, at);
+        if (!ft__number_parse(part, &number)) return false;
+        used += (size_t)snprintf(out + used, 160 - used, "%s%s %s", used ? " " : "", flag, part);
+        if (used >= 160) return false;
+    }
+    return true;
+}
+
 static int not_a_number(const cli_command *command, cli_option_id id, const char *value)
 {
     char flag[48];
@@ -235,6 +253,9 @@ static int not_a_number(const cli_command *command, cli_option_id id, const char
     if (money && meant.foreign)
         return cli_usage(command, "%s takes %s, not \"%s\"; prices here are in US dollars: say it in those", flag,
                          takes, value);
+    char listed[160];
+    if (!*meant.number && lists(o, flag, value, listed))
+        return cli_usage(command, "%s takes one number, and may be given again: %s", flag, listed);
     if (*meant.binary && o->kind == CLI_WHOLE)
         return cli_usage(command, "%s takes %s, not \"%s\"; did you mean %s, or %s?", flag, takes, value, meant.binary,
                          meant.number);
