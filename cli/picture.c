@@ -2,16 +2,29 @@
 #include "picture.h"
 
 #include <string.h>
+#include <strings.h>
 
 #include "base/file.h"
 #include "terminal.h"
 
 bool cli_picture_wanted(const cli_args *args) { return cli_value(args, OPT_HTML) || cli_value(args, OPT_SVG); }
 
+/* A picture under such a name would open nowhere. */
+static bool is_another_kind(const char *path)
+{
+    static const char *const kinds[] = {".png", ".jpg", ".jpeg", ".gif", ".webp", ".pdf"};
+    const char *dot = strrchr(path, '.');
+    for (size_t i = 0; dot && i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcasecmp(dot, kinds[i])) return true;
+    return false;
+}
+
 int cli_picture_check(const cli_args *args)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     if (cli_has(args, OPT_PICTURE) && !svg) return cli_usage(args->command, "--picture chooses what --svg FILE draws");
+    if (svg && is_another_kind(svg))
+        return cli_usage(args->command, "--svg writes SVG, and nothing reads it as \"%s\": end its name in .svg", svg);
     if (html && svg && !strcmp(html, svg)) return cli_usage(args->command, "--html and --svg name the same file");
     return 0;
 }
