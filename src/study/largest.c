@@ -61,17 +61,25 @@ static int64_t ffn_at(const search *s, int64_t hidden)
 
 static int64_t vocab_of(const search *s) { return s->asked->gpt ? 50304 : 32000; }
 
+/* A model that is made to measure has positions for the sequences that are asked for. */
+static json_int_t positions_of(const search *s, json_int_t usual)
+{
+    const json_t *seq = ft__key_get(s->ask.object, FT_KEY_ID_SEQ);
+    const double asked = json_number_value(seq); /* 0 of what is no number, which its reader refuses */
+    return asked > (double)usual && asked <= (double)FT_LARGEST_SIZE ? (json_int_t)asked : usual;
+}
+
 static json_t *config_of(const search *s, int64_t hidden, int64_t layers)
 {
     if (s->asked->gpt)
         return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I}", "model_type", "gpt2", "n_embd", (json_int_t)hidden, "n_layer",
                          (json_int_t)layers, "n_head", (json_int_t)(hidden / HEAD), "n_inner",
-                         (json_int_t)ffn_at(s, hidden), "n_positions", (json_int_t)2048, "vocab_size",
+                         (json_int_t)ffn_at(s, hidden), "n_positions", positions_of(s, 2048), "vocab_size",
                          (json_int_t)vocab_of(s));
     return json_pack("{s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:b}", "model_type", "llama", "hidden_size", (json_int_t)hidden,
                      "num_hidden_layers", (json_int_t)layers, "num_attention_heads", (json_int_t)(hidden / HEAD),
-                     "intermediate_size", (json_int_t)ffn_at(s, hidden), "max_position_embeddings", (json_int_t)4096,
-                     "vocab_size", (json_int_t)vocab_of(s), "tie_word_embeddings", 0);
+                     "intermediate_size", (json_int_t)ffn_at(s, hidden), "max_position_embeddings",
+                     positions_of(s, 4096), "vocab_size", (json_int_t)vocab_of(s), "tie_word_embeddings", 0);
 }
 
 /* -- fitting ----------------------------------------------------------------------------------- */
