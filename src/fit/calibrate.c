@@ -116,8 +116,8 @@ static ft_status lay_out(const fitting *f, const ft_calibrated *inherited, size_
         nv += count;
     }
     if (s == FT_OK && inherited_count) memcpy(e + f->cell_count, inherited, inherited_count * sizeof *e);
-    const ft_calibration_parts parts = {f->options->base->identity, e, experts, t, nt, v, nv, meta};
-    if (s == FT_OK) s = ft__calibration_write(&parts, file, length, err);
+    const ft_calibration_records records = {f->options->base->identity, e, experts, t, nt, v, nv, meta, strlen(meta)};
+    if (s == FT_OK) s = ft__calibration_write(&records, file, length, err);
     free(e);
     free(t);
     free(v);

@@ -59,8 +59,8 @@ static bool index_cells(ft_calibration *c)
 {
     for (int f = 0; f < FT_MAX_FAMILIES; f++)
         for (int v = 0; v < FT_MAX_VARIANTS; v++) c->cell[f][v] = -1;
-    for (size_t i = 0; i < c->expert_count; i++) {
-        const ft_expert *e = &c->experts[i].expert;
+    for (size_t i = 0; i < c->file.expert_count; i++) {
+        const ft_expert *e = &c->file.experts[i].expert;
         if (i && strcmp(e->gpu, c->gpu)) return false;
         memcpy(c->gpu, e->gpu, sizeof c->gpu);
         int f = ft__family_find(e->family);
@@ -93,6 +93,7 @@ ft_status ft__calibration_read(const void *data, size_t length, const char *wher
 {
     const unsigned char *at = data;
     file_header h;
+    ft_calibration_records *r = &out->file;
     memset(out, 0, sizeof *out);
     if (length < sizeof h)
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "not a calibration file: %zu bytes are less than its header",
@@ -105,21 +106,21 @@ ft_status ft__calibration_read(const void *data, size_t length, const char *wher
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged header: counts do not add up to the length");
     if (ft__records_checksum(at + sizeof h, length - sizeof h) != h.checksum)
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0, "damaged: the checksum does not match");
-    out->experts = (const ft_calibrated *)(const void *)(at + sizeof h);
-    out->expert_count = h.expert_count;
-    out->trees = (const ft_tree *)(const void *)(out->experts + h.expert_count);
-    out->tree_count = h.tree_count;
-    out->values = (const float *)(const void *)(out->trees + h.tree_count);
-    out->value_count = h.value_count;
-    out->meta = (const char *)(out->values + h.value_count);
-    out->meta_length = length - (size_t)need;
-    out->base = h.base;
+    r->experts = (const ft_calibrated *)(const void *)(at + sizeof h);
+    r->expert_count = h.expert_count;
+    r->trees = (const ft_tree *)(const void *)(r->experts + h.expert_count);
+    r->tree_count = h.tree_count;
+    r->values = (const float *)(const void *)(r->trees + h.tree_count);
+    r->value_count = h.value_count;
+    r->meta = (const char *)(r->values + h.value_count);
+    r->meta_length = length - (size_t)need;
+    r->base = h.base;
     bool sound = h.expert_count > 0;
     for (size_t i = 0; i < h.expert_count && sound; i++)
         /* Inherited experts use the predictor's trees: ft__predictor_calibrate checks those. */
-        sound = ft__expert_sound(&out->experts[i].expert, ft__inherited(&out->experts[i]) ? SIZE_MAX : h.tree_count) &&
-                process_sound(&out->experts[i].process, out->values, h.value_count);
-    for (size_t i = 0; i < h.tree_count && sound; i++) sound = ft__tree_sound(&out->trees[i]);
+        sound = ft__expert_sound(&r->experts[i].expert, ft__inherited(&r->experts[i]) ? SIZE_MAX : h.tree_count) &&
+                process_sound(&r->experts[i].process, r->values, h.value_count);
+    for (size_t i = 0; i < h.tree_count && sound; i++) sound = ft__tree_sound(&r->trees[i]);
     if (!sound || !index_cells(out))
         return ft__fail_at(err, FT_E_FORMAT, where, 0, 0,
                            "damaged, or made for other models than this program's: it holds impossible figures; make "
@@ -127,15 +128,15 @@ ft_status ft__calibration_read(const void *data, size_t length, const char *wher
     return FT_OK;
 }
 
-ft_status ft__calibration_write(const ft_calibration_parts *c, void **out, size_t *length, ft_error *err)
+ft_status ft__calibration_write(const ft_calibration_records *r, void **out, size_t *length, ft_error *err)
 {
     const struct {
         const void *from;
         size_t bytes;
-    } parts[] = {{c->experts, c->expert_count * sizeof *c->experts},
-                 {c->trees, c->tree_count * sizeof *c->trees},
-                 {c->values, c->value_count * sizeof *c->values},
-                 {c->meta, strlen(c->meta)}};
+    } parts[] = {{r->experts, r->expert_count * sizeof *r->experts},
+                 {r->trees, r->tree_count * sizeof *r->trees},
+                 {r->values, r->value_count * sizeof *r->values},
+                 {r->meta, r->meta_length}};
     size_t total = sizeof(file_header);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) total += parts[i].bytes;
     unsigned char *at = calloc(1, total);
@@ -144,12 +145,12 @@ ft_status ft__calibration_write(const ft_calibration_parts *c, void **out, size_
     file_header h = {.version = FT_CALIBRATION_VERSION,
                      .header_bytes = sizeof h,
                      .length = total,
-                     .base = c->base,
-                     .expert_count = (uint32_t)c->expert_count,
-                     .expert_bytes = sizeof *c->experts,
-                     .tree_count = (uint32_t)c->tree_count,
-                     .tree_bytes = sizeof *c->trees,
-                     .value_count = (uint32_t)c->value_count};
+                     .base = r->base,
+                     .expert_count = (uint32_t)r->expert_count,
+                     .expert_bytes = sizeof *r->experts,
+                     .tree_count = (uint32_t)r->tree_count,
+                     .tree_bytes = sizeof *r->trees,
+                     .value_count = (uint32_t)r->value_count};
     memcpy(h.magic, magic, sizeof magic);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         if (parts[i].bytes) memcpy(to, parts[i].from, parts[i].bytes);
@@ -185,12 +186,12 @@ ft_status ft__predictor_calibrate(ft_predictor *p, const char *path, ft_error *e
         c->mapping = data;
         c->mapping_length = length;
     }
-    if (s == FT_OK && c->base != p->identity)
+    if (s == FT_OK && c->file.base != p->identity)
         s = ft__fail_at(err, FT_E_FORMAT, path, 0, 0,
                         "made on another predictor than this one: make it again from its measurements with `foretell "
                         "fit --calibrate`, or give the predictor it was made on with --predictor");
-    for (size_t i = 0; s == FT_OK && i < c->expert_count; i++)
-        if (ft__inherited(&c->experts[i]) && !ft__expert_sound(&c->experts[i].expert, p->trees.count))
+    for (size_t i = 0; s == FT_OK && i < c->file.expert_count; i++)
+        if (ft__inherited(&c->file.experts[i]) && !ft__expert_sound(&c->file.experts[i].expert, p->trees.count))
             s = ft__fail_at(err, FT_E_FORMAT, path, 0, 0, "damaged: record %zu names trees that are not there", i);
     if (s != FT_OK) {
         ft__calibration_close(c);
@@ -205,7 +206,7 @@ const ft_calibrated *ft__calibrated(const ft_predictor *p, int family, int varia
 {
     const ft_calibration *c = p->calibration;
     if (!c || c->cell[family][variant] < 0 || strcmp(c->gpu, device->name)) return NULL;
-    return &c->experts[c->cell[family][variant]];
+    return &c->file.experts[c->cell[family][variant]];
 }
 
 const ft_calibrated *ft__calibrated_of(const ft_predictor *p, const ft_expert *expert)
@@ -213,6 +214,8 @@ const ft_calibrated *ft__calibrated_of(const ft_predictor *p, const ft_expert *e
     const ft_calibration *c = p->calibration;
     if (!c) return NULL;
     const ft_calibrated *at = (const ft_calibrated *)(const void *)expert; /* the expert is its first member */
-    return (uintptr_t)at >= (uintptr_t)c->experts && (uintptr_t)at < (uintptr_t)(c->experts + c->expert_count) ? at
-                                                                                                               : NULL;
+    return (uintptr_t)at >= (uintptr_t)c->file.experts &&
+                   (uintptr_t)at < (uintptr_t)(c->file.experts + c->file.expert_count)
+               ? at
+               : NULL;
 }

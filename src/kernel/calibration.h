@@ -30,18 +30,23 @@ typedef struct ft_calibrated {
 } ft_calibrated;
 static inline bool ft__inherited(const ft_calibrated *c) { return c->expert.flags & FT_EXPERT_INHERITED; }
 
-typedef struct ft_calibration {
+/* What a file holds: written from there, read in place. */
+typedef struct ft_calibration_records {
+    uint64_t base; /* identity of the predictor it was made on */
     const ft_calibrated *experts;
     size_t expert_count;
     const ft_tree *trees;
     size_t tree_count;
     const float *values;
     size_t value_count;
-    uint64_t base; /* identity of the predictor it was made on */
+    const char *meta; /* JSON: the machine, the points, errors before and after */
+    size_t meta_length;
+} ft_calibration_records;
+
+typedef struct ft_calibration {
+    ft_calibration_records file;
     char gpu[48];
     int16_t cell[FT_MAX_FAMILIES][FT_MAX_VARIANTS]; /* its expert, -1: none */
-    const char *meta;                               /* JSON: the machine, the points, errors before and after */
-    size_t meta_length;
     const void *mapping;
     size_t mapping_length;
 } ft_calibration;
@@ -49,18 +54,8 @@ typedef struct ft_calibration {
 /* Checks magic, version, sizes, checksum and every index. The memory outlives the calibration. */
 ft_status ft__calibration_read(const void *data, size_t length, const char *where, ft_calibration *out, ft_error *err);
 
-typedef struct ft_calibration_parts {
-    uint64_t base; /* identity of the predictor it was made on */
-    const ft_calibrated *experts;
-    size_t expert_count;
-    const ft_tree *trees;
-    size_t tree_count;
-    const float *values;
-    size_t value_count;
-    const char *meta;
-} ft_calibration_parts;
 /* The bytes of a calibration file; free(). */
-ft_status ft__calibration_write(const ft_calibration_parts *c, void **out, size_t *length, ft_error *err);
+ft_status ft__calibration_write(const ft_calibration_records *r, void **out, size_t *length, ft_error *err);
 
 void ft__calibration_close(const ft_calibration *c);
 

@@ -152,7 +152,7 @@ static void ask_trees(const asked_op *a, const ft_calibrated *measured, asked_tr
 {
     const ft_expert *e = a->expert;
     out->forests = &a->p->trees;
-    out->calibrated = measured && !ft__inherited(measured) ? a->p->calibration->trees : NULL;
+    out->calibrated = measured && !ft__inherited(measured) ? a->p->calibration->file.trees : NULL;
     memset(out->key, 0, sizeof out->key);
     for (int i = 0; i < a->family->feature_count; i++) out->key[i] = ft__feature_key(a->ph.feature[i]);
     if (!out->calibrated && (e->tree_count || e->sigma_count))
@@ -176,7 +176,7 @@ static void correct(const asked_op *a, double *correction, double *scale)
     if (expert->weight[a->kinship] > 0 && !a->untaught && !a->lent && !a->own)
         *correction += (double)expert->weight[a->kinship] * sum_of(&trees, expert->tree_first, expert->tree_count);
     if (!a->own && measured && measured->process.blocks)
-        *correction += ft__process_mean(&measured->process, a->p->calibration->values, a->ph.feature);
+        *correction += ft__process_mean(&measured->process, a->p->calibration->file.values, a->ph.feature);
     double log_scale = (double)expert->sigma_base;
     if (expert->sigma_count) log_scale += sum_of(&trees, expert->sigma_first, expert->sigma_count);
     /* Wider where the operator lies outside of what was measured. */

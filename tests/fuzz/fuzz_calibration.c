@@ -37,11 +37,11 @@ static void ask(const void *bytes, size_t size)
     ft_status status = ft__calibration_read(file, size, "fuzz.ftcal", &c, &err);
     if (status == FT_OK) {
         bool sound = true; /* what ft__predictor_calibrate checks further */
-        for (size_t i = 0; i < c.expert_count; i++) {
-            const ft_expert *e = &c.experts[i].expert;
-            sound = sound &&
-                    (!ft__inherited(&c.experts[i]) || ((size_t)e->tree_first + e->tree_count <= base->trees.count &&
-                                                       (size_t)e->sigma_first + e->sigma_count <= base->trees.count));
+        for (size_t i = 0; i < c.file.expert_count; i++) {
+            const ft_expert *e = &c.file.experts[i].expert;
+            sound = sound && (!ft__inherited(&c.file.experts[i]) ||
+                              ((size_t)e->tree_first + e->tree_count <= base->trees.count &&
+                               (size_t)e->sigma_first + e->sigma_count <= base->trees.count));
         }
         ft_predictor with = *base;
         with.calibration = &c;
@@ -111,8 +111,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     sound_records(&r);
     for (size_t i = 0; i + 2 < size; i += 3)
         ((unsigned char *)&r)[((size_t)data[i] << 8 | data[i + 1]) % sizeof r] = data[i + 2];
-    const ft_calibration_parts parts = {1, &r.expert, 1, r.trees, TREES, r.values, VALUES, "{}"};
-    FUZZ_CHECK(ft__calibration_write(&parts, &file, &length, NULL) == FT_OK);
+    const ft_calibration_records records = {1, &r.expert, 1, r.trees, TREES, r.values, VALUES, "{}", 2};
+    FUZZ_CHECK(ft__calibration_write(&records, &file, &length, NULL) == FT_OK);
     ask(file, length);
     free(file);
     return 0;
