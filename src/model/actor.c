@@ -108,7 +108,7 @@ static ft_ref acts(ft_maker *m, sides *s, ft_ref y)
     }
     m->work = &own;
     turn_to(m, s, true);
-    y = ft__part_mtp_layer(m, y);
+    y = ft__part_last_layer(m, y);
     m->work = asked;
     turn_to(m, s, false);
     return y;
@@ -125,7 +125,7 @@ static ft_ref layers_of_both(ft_maker *m, sides *s, ft_ref both)
                               both);
         ft__apart(b, both, rows, cols, x);
         turn_to(m, s, false);
-        x[0] = ft__part_mtp_layer(m, x[0]);
+        x[0] = ft__part_last_layer(m, x[0]);
         x[1] = acts(m, s, x[1]);
         if (part) normed(m, x[0]);
         both = ft__block_close(b, part ? x[1] : ft__both(b, x[0], x[1]));
@@ -158,7 +158,7 @@ static ft_ref prompt_alone(ft_maker *m)
     ft_ref x = embedded(m, &s, seen);
     tables(m, &s, false);
     x = ft__block_open(b, FT_BLOCK(LAYERS), s.prompt.layers, ft__block_close(b, x));
-    x = ft__block_close(b, ft__part_mtp_layer(m, x));
+    x = ft__block_close(b, ft__part_last_layer(m, x));
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     x = ft__block_close(b, normed(m, x));
     m->arch = whole;

@@ -76,7 +76,7 @@ static void grouped(ft_maker *m)
                              &table);
     ft__part_rotary_tables(m, own.head_dim);
     x = ft__block_open(b, FT_BLOCK(LAYERS_FREE), own.layers, ft__block_close(b, x));
-    x = ft__block_close(b, ft__part_mtp_layer(m, x));
+    x = ft__block_close(b, ft__part_last_layer(m, x));
     x = ft__block_open(b, FT_BLOCK(ENCODER_NORM), 1, x);
     x = ft__linear(b, FT_AT(HEAD_DENSE), normed(m, FT_AT(ENCODER_NORM), x), own.vocab, FT_NO_BIAS, FT_WHOLE);
     ft__no_grad_kernels(b, FT_AT(HEAD_DENSE), "copy", x, bytes, own.vocab, ft_dtype_bytes(b->stored), ENTROPY);
@@ -131,7 +131,7 @@ void ft__make_bytes(ft_maker *m)
     m->arch = &reader;
     ft__part_rotary_tables(m, reader.head_dim);
     x = ft__block_open(b, FT_BLOCK(ENCODER_LAYERS), reader.layers, ft__block_close(b, x));
-    ft_ref read = ft__block_close(b, ft__part_mtp_layer(m, x));
+    ft_ref read = ft__block_close(b, ft__part_last_layer(m, x));
     x = ft__block_open(b, FT_BLOCK(ENCODER_NORM), 1, read);
     ft_ref group = ft__permute(b, FT_AT(CROSS_MERGE), x, m->batch * groups); /* the largest of each group, by channel */
     group = ft__linear(b, FT_AT(CROSS_MERGE), group, of->parts * reader.hidden, FT_NO_BIAS, FT_WHOLE);
@@ -152,10 +152,10 @@ void ft__make_bytes(ft_maker *m)
     x = ft__block_close(b, ft__view(b, read, m->batch * bytes, writer.hidden, false));
     int64_t looks = of->writer.looks_each ? writer.layers : 1;
     x = ft__block_open(b, FT_BLOCK(DECODER_LAYERS), looks, x);
-    x = ft__block_close(b, ft__part_mtp_layer(m, looking(m, x, group, bytes, states)));
+    x = ft__block_close(b, ft__part_last_layer(m, looking(m, x, group, bytes, states)));
     if (writer.layers > looks) {
         x = ft__block_open(b, FT_BLOCK(DECODER_LAYERS_DENSE), writer.layers - looks, x);
-        x = ft__block_close(b, ft__part_mtp_layer(m, x));
+        x = ft__block_close(b, ft__part_last_layer(m, x));
     }
     x = ft__block_open(b, FT_BLOCK(HEAD), 1, x);
     ft__block_close(b, ft__part_logits(m, x, table, writer.hidden));

@@ -98,8 +98,9 @@ ft_ref ft__part_altup_close(ft_maker *m, ft_ref x);
 /* mtp.c: modules that predict further tokens, between the last layer's result `x` and the head. `table`: the
  * embedding's, `head`: the head's weight. Gives the sum of their losses, FT_NONE where none are trained. */
 ft_ref ft__part_mtp(ft_maker *m, ft_ref x, ft_ref table, ft_ref head);
-/* transformer.c: a layer of such a module. */
-ft_ref ft__part_mtp_layer(ft_maker *m, ft_ref x);
+/* transformer.c: a layer as the model's last is, or of the shape that `mtp` says: of modules that predict further
+ * tokens, and of trunks whose layers are all alike. */
+ft_ref ft__part_last_layer(ft_maker *m, ft_ref x);
 
 /* windows.c: attention of a picture's patches through windows, with biases by distance; a window of 0 is the whole. */
 typedef struct ft_windows {

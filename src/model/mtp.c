@@ -37,7 +37,7 @@ ft_ref ft__part_mtp(ft_maker *m, ft_ref x, ft_ref table, ft_ref head)
         int64_t width = a->embed_width ? a->embed_width : a->hidden;
         ft_ref next = ft__embedding(b, FT_AT(MTP_EMBED), tokens, a->vocab, width, &table);
         ft__module(b, 1);
-        x = ft__part_mtp_layer(m, joined(m, x, next));
+        x = ft__part_last_layer(m, joined(m, x, next));
         ft_ref y = a->streams > 1 ? ft__part_hyper_head(m, x) : x;
         y = ft__part_head(m, ft__part_norm(m, FT_AT(MTP_NORM), y, a->norm, a->norm_bias), head);
         if (m->work->task != FT_TRAIN) continue;

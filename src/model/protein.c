@@ -98,7 +98,7 @@ void ft__part_protein(ft_maker *m)
     ft_ref x = residues(&reader);
     ft__part_rotary_tables(&reader, own.head_dim);
     x = ft__block_open(&reader.b, FT_BLOCK(ENCODER_LAYERS), own.layers, ft__block_close(&reader.b, x));
-    x = ft__block_close(&reader.b, ft__part_mtp_layer(&reader, x));
+    x = ft__block_close(&reader.b, ft__part_last_layer(&reader, x));
     x = ft__block_open(&reader.b, FT_BLOCK(ENCODER_NORM), 1, x);
     x = normed(&reader, FT_AT(ENCODER_NORM), x);
     ft_ref latents = ft__copy(&reader.b, FT_AT(PROJECTOR_QUERIES),

@@ -67,7 +67,7 @@ static ft_ref shaped(ft_maker *m, ft_ref x, const ft_layer_shape *l)
 
 static ft_ref planned(ft_maker *m, ft_ref x, int64_t i) { return shaped(m, x, &m->arch->kinds[m->arch->order[i]]); }
 
-ft_ref ft__part_mtp_layer(ft_maker *m, ft_ref x)
+ft_ref ft__part_last_layer(ft_maker *m, ft_ref x)
 {
     const ft_arch *a = m->arch;
     if (a->mtp_said) return shaped(m, x, &a->mtp);
