@@ -64,14 +64,6 @@ void ft__answer_lines(ft_text *out, const char *key, const char *lines)
     ft__text_drop(&one, out);
 }
 
-void ft__answer_idle(ft_text *out, const ft_idle_list *idle)
-{
-    ft_text lines = {0};
-    ft__idle_say(idle->at, idle->count, &lines);
-    if (lines.length) ft__answer_lines(out, "warnings", lines.at);
-    ft__text_drop(&lines, out);
-}
-
 static void add_energy(ft_text *out, const ft_energy *e)
 {
     if (!e || !(e->joules > 0)) return;

@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/json_write.h"
 #include "kernel/energy.h"
-#include "request/idle.h"
 
 /* `id` is what the request called itself; NULL leaves it out. */
 /* `warnings`: of the device's spec, one per line; "" for none. */
@@ -23,5 +22,4 @@ void ft__answer_begin(ft_text *out, const json_t *id); /* opens the object: its 
 void ft__answer_figure(ft_text *out, const char *key, double value);
 void ft__answer_word(ft_text *out, const char *key, const char *word);
 void ft__answer_lines(ft_text *out, const char *key, const char *lines); /* an array of a text's lines; "" for none */
-void ft__answer_idle(ft_text *out, const ft_idle_list *idle);            /* keys without effect, as warnings */
 #endif
