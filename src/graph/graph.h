@@ -42,7 +42,6 @@ typedef struct ft_tensor {
     bool permuted;         /* its axes stand in another order: pointwise results keep it */
     bool across;           /* permuted: neighbours along its last axis lie a sector of memory or more apart */
     bool gaps;             /* strided: other elements lie between its rows (a slice), or none at all (an expansion) */
-    bool reused;           /* by an in-place operator: shares its input's storage */
     ft_ref storage;        /* the tensor whose memory this one views; its own number when it has memory */
     int32_t block;         /* that made it; -1 for parameters and inputs */
     const char *name;      /* parameters: "layers.mlp.down_proj.weight"; otherwise "". For reports */

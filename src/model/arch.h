@@ -234,7 +234,7 @@ typedef struct ft_arch {
     int64_t labels;                       /* classification head; 0: none */
     /* mixture of experts */
     int64_t experts, topk, moe_ffn, shared_experts, shared_ffn /* of all shared experts together */;
-    int64_t first_dense, moe_every, expert_capacity;
+    int64_t first_dense, moe_every;
     int64_t sparse_encoder_layers, sparse_decoder_layers;
     double router_jitter; /* noise on what enters the router and the experts, in training: phimoe */
     bool all_experts;     /* plain transformers sends every token through every expert: llama4 */
