@@ -35,6 +35,8 @@ typedef struct ft_ranks {
 /* What one pipeline stage does with one micro-batch. */
 typedef struct ft_stage {
     const ft_graph *g;
+    const int32_t *parameters; /* of its tensors, those that hold parameters, in their order */
+    int32_t parameter_count;
     const struct ft_lanes *lanes; /* its streams, for whoever walks them again */
     ft_step step;                 /* its kernels, as if it ran alone */
     int64_t count;                /* how many equal stages it stands for */
@@ -156,7 +158,7 @@ ft_status ft__ranks_copy_buckets(const ft_ranks *r, const ft_stage *s, ft_graph 
 ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_error *err);
 /* Elements of one iteration's parameters; those of other stages' blocks that this one uses go with its last block.
  * Where others travel in `element` bytes, packed ones count by the share of it that they take; 1: none does. */
-void ft__ranks_unit(const ft_graph *g, int32_t block, bool trained, double element, double *dense, double *expert);
+void ft__ranks_unit(const ft_stage *s, int32_t block, bool trained, double element, double *dense, double *expert);
 ft_status ft__ranks_stage(const ft_ranks *r, int64_t index, ft_stage *out, ft_ranks_width *width, ft_error *err);
 /* The times of a stage from its streams. `last_bucket_ms`: of gradients that wait for the backward pass to end. */
 ft_status ft__ranks_time(const ft_ranks *r, const struct ft_lanes *lanes, double last_bucket_ms, ft_stage *stage,

@@ -149,12 +149,12 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     if (ft__ranks_by_parameter(p, r->work)) return FT_OK; /* those have no blocks */
     double dense, expert, repeat = (double)block->repeat;
     int32_t forward = block->phase == FT_BACKWARD ? block->mirror : b;
-    ft__ranks_unit(g, forward, false, gather_element(r), &dense, &expert);
+    ft__ranks_unit(stage, forward, false, gather_element(r), &dense, &expert);
     bool sharded = p->zero >= 3, ahead = p->zero >= 1 && p->gather_ahead && block->phase == FT_FORWARD;
     if (sharded && block->phase == FT_BACKWARD && ft__ranks_keeps_gathered(p, r->work)) sharded = false;
     if (sharded) FT_TRY(gather_ms(r, dense, expert, s, &s->gather[b], err));
     if (ahead && !sharded) {
-        ft__ranks_unit(g, forward, true, 1, &dense, &expert); /* what was updated */
+        ft__ranks_unit(stage, forward, true, 1, &dense, &expert); /* what was updated */
         FT_TRY(gather_ahead_ms(r, dense, expert, stage, s, &s->gather[b], err));
     }
     if (sharded)
@@ -163,7 +163,7 @@ static ft_status block_exchanges(const ft_ranks *r, const ft_graph *g, int32_t b
     if (ahead && !sharded) stage->ahead_ms += s->gather[b] * repeat;
     if (block->phase != FT_BACKWARD) return FT_OK;
     double element = reduce_element(r), bucket = bucket_of(r, element), one;
-    ft__ranks_unit(g, forward, true, 1, &dense, &expert);
+    ft__ranks_unit(stage, forward, true, 1, &dense, &expert);
     /* No bucket holds more than there is, and experts have buckets of their own. */
     FT_TRY(bucketed_ms(r, dense * element, fmin(bucket, stage->dense * element), false, s, &s->scatter[b], err));
     FT_TRY(bucketed_ms(r, expert * element, fmin(bucket, stage->expert * element), true, s, &one, err));

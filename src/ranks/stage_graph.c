@@ -6,18 +6,30 @@
 #include "ranks/many_constants.h"
 #include "ranks/ranks.h"
 
-void ft__ranks_unit(const ft_graph *g, int32_t block, bool trained, double element, double *dense, double *expert)
+void ft__ranks_unit(const ft_stage *s, int32_t block, bool trained, double element, double *dense, double *expert)
 {
+    const ft_graph *g = s->g;
     int32_t last = -1;
     *dense = *expert = 0;
     for (int32_t b = 0; b < g->block_count; b++)
         if (g->blocks[b].phase == FT_FORWARD) last = b;
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
+    for (int32_t i = 0; i < s->parameter_count; i++) {
+        const ft_tensor *t = &g->tensors[s->parameters[i]];
         bool here = t->block == block || (t->block < 0 && block == last);
-        if (t->role != FT_PARAMETER || !here || t->storage != i || (trained && !t->trained)) continue;
+        if (!here || (trained && !t->trained)) continue;
         *(ft__is_expert(t) ? expert : dense) += ft__tensor_numel(t) * ft__ranks_travels(t, element) / element;
     }
+}
+
+/* Looked up for every block, and few among tensors. */
+static ft_status list_parameters(const ft_graph *g, ft_stage *s, ft_error *err)
+{
+    int32_t *list = ft__arena_bare(g->arena, (size_t)g->tensor_count + 1, sizeof *list);
+    if (!list) return ft__fail(err, FT_E_MEMORY, "out of memory for a stage's parameters");
+    for (int32_t i = 0; i < g->tensor_count; i++)
+        if (g->tensors[i].role == FT_PARAMETER && g->tensors[i].storage == i) list[s->parameter_count++] = i;
+    s->parameters = list;
+    return FT_OK;
 }
 
 /* States are updated where they live. */
@@ -44,10 +56,10 @@ static void measure_units(const ft_ranks *r, ft_stage *s)
         if (block->phase != FT_FORWARD) continue;
         bool root = ft__ranks_fsdp(r->parallel, r->work) && !ft__block_is_layer(block);
         const double element = ft__ranks_gather_bytes(r->parallel, r->work);
-        ft__ranks_unit(s->g, b, false, element, &dense, &expert);
+        ft__ranks_unit(s, b, false, element, &dense, &expert);
         double gathered = (dense + expert) * element;
         s->gathered_bytes += gathered * (double)block->repeat;
-        ft__ranks_unit(s->g, b, true, 1, &dense, &expert);
+        ft__ranks_unit(s, b, true, 1, &dense, &expert);
         double reduced = (dense + expert) * ft__ranks_reduce_bytes(r->parallel, r->work);
         if (root) {
             s->root_bytes += gathered;
@@ -65,10 +77,8 @@ static void measure_units(const ft_ranks *r, ft_stage *s)
     if (!ft__ranks_by_parameter(r->parallel, r->work)) return;
     /* Tensor by tensor: the one that is read beside as many as may stay, a gradient beside the bucket before it. */
     double largest = 0;
-    for (int32_t i = 0; i < s->g->tensor_count; i++) {
-        const ft_tensor *t = &s->g->tensors[i];
-        if (t->role == FT_PARAMETER && t->storage == i) largest = fmax(largest, ft__tensor_numel(t));
-    }
+    for (int32_t i = 0; i < s->parameter_count; i++)
+        largest = fmax(largest, ft__tensor_numel(&s->g->tensors[s->parameters[i]]));
     s->live_bytes = fmin(s->live_bytes,
                          (largest + FT_K_MANY_LIVE_ELEMENTS) * ft__ranks_gather_bytes(r->parallel, r->work));
     s->live_gradient_bytes = fmin(s->live_gradient_bytes,
@@ -89,9 +99,10 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
     FT_TRY(ft__model_complete(r->arch, &work, g, err));
     ft__loss_memory(g, ft__ranks_loss(r->parallel, r->work));
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        if (t->role != FT_PARAMETER || !t->trained || t->storage != i) continue;
+    FT_TRY(list_parameters(g, out, err));
+    for (int32_t i = 0; i < out->parameter_count; i++) {
+        const ft_tensor *t = &g->tensors[out->parameters[i]];
+        if (!t->trained) continue;
         double elements = ft__tensor_numel(t) * (double)t->copies;
         *(ft__is_expert(t) ? &out->expert : &out->dense) += elements;
         out->gradient_bytes += elements * fmax(2, t->element_bytes);

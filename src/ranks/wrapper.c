@@ -7,13 +7,10 @@
 #include "timeline/stream.h"
 
 /* Parameter tensors of one iteration of a block. */
-static double tensors_of(const ft_graph *g, int32_t block)
+static double tensors_of(const ft_stage *s, int32_t block)
 {
     double count = 0;
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        count += t->role == FT_PARAMETER && t->storage == i && t->block == block;
-    }
+    for (int32_t i = 0; i < s->parameter_count; i++) count += s->g->tensors[s->parameters[i]].block == block;
     return count;
 }
 
@@ -43,15 +40,15 @@ static double hooks_us(const hooks *h, const ft_issuer *host, ft_phase phase, do
 }
 
 /* Parameters whose gradients one iteration of a block makes. */
-static double gradients_of(const ft_ranks *r, const ft_graph *g, int32_t block)
+static double gradients_of(const ft_ranks *r, const ft_stage *s, int32_t block)
 {
     double count = 0;
     const int64_t experts = ft__ranks_model(r->arch, r->work).experts;
     const double each = r->parallel->ep > 0 ? fmax(1, (double)experts / (double)r->parallel->ep) : 1;
     const bool apart = ft__ranks_stack(r->parallel, r->work)->separate_experts;
-    for (int32_t i = 0; i < g->tensor_count; i++) {
-        const ft_tensor *t = &g->tensors[i];
-        if (t->role != FT_PARAMETER || t->storage != i || t->block != block) continue;
+    for (int32_t i = 0; i < s->parameter_count; i++) {
+        const ft_tensor *t = &s->g->tensors[s->parameters[i]];
+        if (t->block != block) continue;
         count += apart && t->expert == FT_EXPERT_WEIGHT ? each : 1;
     }
     return count;
@@ -69,7 +66,7 @@ static ft_status gradient_hooks(const ft_ranks *r, ft_stage *s, ft_wrapped *out,
         const ft_block *block = &g->blocks[b];
         const bool back = block->mirror >= 0 && block->phase == FT_BACKWARD;
         const double ms =
-            back ? ft__host_hooks_us(host, gradients_of(r, g, block->mirror)) * 1e-3 * s->step.pace->slowest : 0;
+            back ? ft__host_hooks_us(host, gradients_of(r, s, block->mirror)) * 1e-3 * s->step.pace->slowest : 0;
         entry[b] = s->step.pace->entry[b] + ms;
         s->step.host_ms += ms * (double)block->repeat;
     }
@@ -96,7 +93,7 @@ ft_status ft__ranks_wrapped(const ft_ranks *r, ft_stage *s, ft_wrapped *out, ft_
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];
         bool back = block->mirror >= 0;
-        double tensors = tensors_of(g, back ? block->mirror : b);
+        double tensors = tensors_of(s, back ? block->mirror : b);
         double us = hooks_us(&h, &host, back ? FT_BACKWARD : FT_FORWARD, tensors);
         if (back && again) us += hooks_us(&h, &host, FT_RECOMPUTE, tensors);
         double ms = us * share * 1e-3 * pace->slowest;
