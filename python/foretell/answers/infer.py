@@ -9,7 +9,6 @@ from typing import Any
 from .._frame import flat
 from .._part import Part, many, one
 from .._sheet import Sheet, Table, count, gib, ms, number
-from .answer import Answer
 from .drawn import CURVES, Drawing, Drawn, curve
 
 __all__ = ["Capacity", "Cell", "Generation", "Infer", "Offline"]

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
-import torch.nn.functional as F
 
 from ..operands import DTYPES, Operands
 from ..timing import Launch, Make
