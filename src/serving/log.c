@@ -38,6 +38,7 @@ struct ft_log {
     size_t room;
     int number; /* of the line */
     bool json, first_seen;
+    bool again;    /* the line that said what the log is, is its first request too: a pipe cannot be wound back */
     bool timeless; /* read for its lengths alone: no times are needed, nor an order */
     column layout[MOST_COLUMNS];
     int column_count;
@@ -54,11 +55,19 @@ static ft_status broken(const ft_log *l, ft_error *err, const char *what, const 
 
 static bool next_line(ft_log *l)
 {
+    if (l->again) {
+        l->again = false;
+        return true;
+    }
     for (;;) {
         ssize_t length = getline(&l->line, &l->room, l->file);
         if (length < 0) return false;
         l->number++;
         l->read += (double)length;
+        if (l->number == 1 && !strncmp(l->line, "\xEF\xBB\xBF", 3)) { /* the byte-order mark */
+            length -= 3;
+            memmove(l->line, l->line + 3, (size_t)length + 1);
+        }
         while (length > 0 && isspace((unsigned char)l->line[length - 1])) l->line[--length] = '\0';
         if (length > 0) return true;
     }
@@ -120,9 +129,7 @@ static ft_status open_log(const char *path, bool timeless, ft_log **out, ft_erro
         l->json = l->line[0] == '{';
         if (l->json) { /* the first line is a request too; whether it has hashes says what is cached */
             l->block_tokens = strstr(l->line, "\"hash_ids\"") || strstr(l->line, "\"hashes\"") ? MOONCAKE_BLOCK : 0;
-            rewind(l->file);
-            l->number = 0;
-            l->read = 0;
+            l->again = true;
         } else {
             status = read_header(l, err);
         }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -14,11 +15,12 @@
 #include "scratch.h"
 #include "serving/simulate.h"
 
-static void reads(const char *text, int lines, const double *sent, const int *prompts, const int *answers)
+static void reads_file(const char *path, const char *text, int lines, const double *sent, const int *prompts,
+                       const int *answers)
 {
     ft_log *log;
     ft_error err = {0};
-    if (ft__log_open(scratch_text("log", text), &log, &err) != FT_OK) fail_msg("%s: %s", text, err.message);
+    if (ft__log_open(path, &log, &err) != FT_OK) fail_msg("%s: %s", text, err.message);
     ft_call c;
     bool more;
     for (int i = 0; i < lines; i++) {
@@ -31,6 +33,11 @@ static void reads(const char *text, int lines, const double *sent, const int *pr
     assert_int_equal(ft__log_next(log, &more, &c, &err), FT_OK);
     assert_false(more);
     ft__log_close(log);
+}
+
+static void reads(const char *text, int lines, const double *sent, const int *prompts, const int *answers)
+{
+    reads_file(scratch_text("log", text), text, lines, sent, prompts, answers);
 }
 
 static void every_layout_is_read(void **state)
@@ -48,6 +55,39 @@ static void every_layout_is_read(void **state)
           2, sent, prompts, answers);
     reads("{\"arrival_s\": 1, \"input\": 374, \"output\": 44}\n{\"arrival_s\":1.0405,\"input\":396,\"output\":109}", 2,
           sent, prompts, answers);
+}
+
+/* As spreadsheets write it. */
+static void a_byte_order_mark_is_skipped(void **state)
+{
+    (void)state;
+    static const double sent[] = {0};
+    static const int prompts[] = {374}, answers[] = {44};
+    reads("\xEF\xBB\xBF"
+          "arrival_s,input,output\n5,374,44\n",
+          1, sent, prompts, answers);
+    reads("\xEF\xBB\xBF{\"arrival_s\": 1, \"input\": 374, \"output\": 44}\n", 1, sent, prompts, answers);
+}
+
+/* What cannot be read twice: /dev/stdin, the shell's <(...). */
+static void a_pipe_loses_no_request(void **state)
+{
+    (void)state;
+    static const double sent[] = {0, 40.5};
+    static const int prompts[] = {374, 396}, answers[] = {44, 109};
+    static const char *const texts[] = {
+        "arrival_s,input,output\n5,374,44\n5.0405,396,109\n",
+        "{\"arrival_s\":1,\"input\":374,\"output\":44}\n{\"arrival_s\":1.0405,\"input\":396,\"output\":109}\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        int ends[2];
+        char path[32];
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], texts[i], strlen(texts[i])), strlen(texts[i]));
+        close(ends[1]);
+        snprintf(path, sizeof path, "/dev/fd/%d", ends[0]);
+        reads_file(path, texts[i], 2, sent, prompts, answers);
+        close(ends[0]);
+    }
 }
 
 static void broken_lines_are_named(void **state)
@@ -201,6 +241,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_layout_is_read),
+        cmocka_unit_test(a_byte_order_mark_is_skipped),
+        cmocka_unit_test(a_pipe_loses_no_request),
         cmocka_unit_test(broken_lines_are_named),
         cmocka_unit_test(a_million_requests_in_constant_memory),
         cmocka_unit_test(lengths_come_from_a_file),
