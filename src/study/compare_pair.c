@@ -1,7 +1,7 @@
 /* compare_pair.c: two answers, and what makes the difference.
  *
  * A step is the time of its kernels (by class: products, norms, the rest), of exchanges that nothing hides, of pipeline
- * bubbles, of waiting for the host, and what is left between kernels. Each is a part of the difference, and the parts
+ * bubbles, of waiting for the host, of what runs beside the trained model, and what is left between kernels. Each is a part of the difference, and the parts
  * add up to all of it. Where two steps do different amounts of work (another batch), the second is taken as often as
  * it needs for the work of the first.
  */
@@ -293,10 +293,36 @@ static void explain_elementwise(ft_pair *p, ft_cause *c)
              p->only_a_ms, p->only_b, p->only_b_ms);
 }
 
+/* What generates and what scores, where a trainer has it. */
+static void find_beside(ft_pair *p, const json_t *a, const json_t *b)
+{
+    static const struct {
+        const char *name, *key;
+    } parts[] = {{"rollout", "rollout_ms"}, {"reference", "reference_ms"}, {"critic", "critic_ms"}};
+    ft_cause beside = {.name = "beside"};
+    size_t used = 0;
+    for (size_t i = 0; i < COUNT(parts); i++) {
+        double x = ft__compared_figure(a, parts[i].key), y = ft__compared_figure(b, parts[i].key) * p->work;
+        if (!(x > 0 || y > 0)) continue;
+        beside.a_ms += x, beside.b_ms += y;
+        used += (size_t)snprintf(beside.why + used, sizeof beside.why - used, "%s%s %.4g instead of %.4g ms",
+                                 used ? ", " : "", parts[i].name, y, x);
+    }
+    if (used) p->causes[p->cause_count++] = beside;
+}
+
+/* What no part has; answers have six digits, so that nothing can come out a little below nothing. */
+static double left_over(double whole, const ft_pair *p, bool first)
+{
+    double left = whole;
+    for (size_t i = 0; i < p->cause_count; i++) left -= first ? p->causes[i].a_ms : p->causes[i].b_ms;
+    return left < 0 && left > -1e-5 * whole ? 0 : left;
+}
+
 static void find_causes(ft_pair *p, const json_t *a, const json_t *b)
 {
     static const char *const classes[] = {"contraction", "normalisation", "elementwise"};
-    double w = p->work, left_a = p->a_ms, left_b = p->b_ms;
+    double w = p->work;
     for (int i = 0; i < 3; i++) {
         char path[64];
         snprintf(path, sizeof path, "classes.%s.ms", classes[i]);
@@ -313,8 +339,8 @@ static void find_causes(ft_pair *p, const json_t *a, const json_t *b)
                     a, b, w);
     explain_idle(add_cause(p, "host", ft__compared_figure(a, "idle_ms"), ft__compared_figure(b, "idle_ms") * w), a, b,
                  w);
-    for (size_t i = 0; i < p->cause_count; i++) left_a -= p->causes[i].a_ms, left_b -= p->causes[i].b_ms;
-    add_cause(p, "between", left_a, left_b);
+    find_beside(p, a, b);
+    add_cause(p, "between", left_over(p->a_ms, p, true), left_over(p->b_ms, p, false));
     snprintf(p->causes[p->cause_count - 1].why, sizeof p->causes[0].why, "from the end of a kernel to the next");
     qsort(p->causes, p->cause_count, sizeof *p->causes, by_size);
 }
