@@ -91,6 +91,8 @@ ft_status ft__serving_advise(const ft_context *ft, ft_scratch *scratch, const ft
         double value = 0;
         tried.base = ft__study_copy(r->base);
         if (!tried.base) return ft__no_memory(err);
+        if (r->find != FT_FIND_NOTHING) /* the load that was found, or the least that was tried */
+            ft__serve_at(&tried, r->find, r->find == FT_FIND_RATE ? s->load.rate_per_s : (double)s->load.clients);
         tried.find = FT_FIND_NOTHING;
         ft_error none = {0}; /* what cannot be done is no advice */
         ft_status status = FT_OK;

@@ -184,29 +184,37 @@ static ft_status run_settled(ft_serving *s, const ft_serve_request *r, ft_error 
     return run_once(s, &tried, err);
 }
 
+void ft__serve_at(ft_serve_request *r, ft_find what, double load)
+{
+    bool rate = what == FT_FIND_RATE;
+    r->said.at[FT_KEY_ID_RATE] = (ft_said_value){.given = rate, .real = load};
+    r->said.at[FT_KEY_ID_CONCURRENCY] = (ft_said_value){.given = !rate, .whole = (int64_t)load};
+    r->said.at[FT_KEY_ID_REQUEST_LOG].given = false;
+}
+
 /* One request by itself ends the search where not even that keeps the objectives. */
 static ft_status try_load(ft_serving *s, const ft_serve_request *r, double load, ft_error *err)
 {
     ft_serve_request tried = *r;
-    bool rate = r->find == FT_FIND_RATE;
-    tried.said.at[FT_KEY_ID_RATE] = (ft_said_value){.given = rate, .real = load};
-    tried.said.at[FT_KEY_ID_CONCURRENCY] = (ft_said_value){.given = !rate, .whole = (int64_t)load};
-    tried.said.at[FT_KEY_ID_REQUEST_LOG].given = false;
+    ft__serve_at(&tried, r->find, load);
     return run_settled(s, &tried, err);
 }
 
-/* Doubles until the objectives break, then halves the gap: to a percent of a rate, to one client. */
+/* Doubles until the objectives break, then halves the gap: to a percent of a rate, to one client. More clients than
+ * requests are no other load. */
 static ft_status find_most(ft_serving *s, const ft_serve_request *r, ft_error *err)
 {
     bool rate = r->find == FT_FIND_RATE;
     double low = 0, high = rate ? FT_K_STEP_LEAST_RATE : 1, most = 1e6;
+    bool all = !rate && ft__given(&r->said, FT_KEY_ID_REQUESTS);
+    if (all) most = fmin(most, (double)ft__whole_of(&r->said, FT_KEY_ID_REQUESTS));
     while (high <= most) {
         FT_TRY(try_load(s, r, high, err));
         if (!s->slo_met) break;
         low = high;
-        high *= 2;
+        high = all && low < most ? fmin(2 * low, most) : 2 * low;
     }
-    while (low > 0 && high < most && high - low > (rate ? 0.01 * low : 1)) {
+    while (low > 0 && high <= most && high - low > (rate ? 0.01 * low : 1)) {
         double middle = rate ? (low + high) / 2 : floor((low + high) / 2);
         FT_TRY(try_load(s, r, middle, err));
         if (s->slo_met)

@@ -73,6 +73,8 @@ typedef struct ft_serving {
 /* `sink` hears of requests and iterations; NULL: nobody does. */
 ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve_request *r,
                        const ft_serving_sink *sink, ft_serving *out, ft_error *err);
+/* Makes a request of a search one at this load: requests per second, or clients. */
+void ft__serve_at(ft_serve_request *r, ft_find what, double load);
 /* An engine's step for `infer` (study/infer.h's ft_engine_step). */
 ft_status ft__serving_step(const ft_context *ft, ft_scratch *scratch, const json_t *base, const json_t *engine,
                            bool prefill, int64_t batch, int64_t seq, ft_infer_cell *out, ft_error *err);

@@ -284,6 +284,31 @@ static ft_status attempt(void *request)
     return status;
 }
 
+/* Nobody said it: the load is the one that was found. */
+static void advice_is_given_at_the_load_that_was_found(void **state)
+{
+    (void)state;
+    static const char *const finds[] = {"rate", "concurrency"};
+    static const char *const slos[] = {"{\"ttft_ms\":500,\"tpot_ms\":15}", "{\"ttft_ms\":0.001}"};
+    for (size_t i = 0; i < 4; i++) {
+        char keys[160];
+        snprintf(keys, sizeof keys, ",\"requests\":40,\"advice\":true,\"find\":\"%s\",\"slo\":%s", finds[i % 2],
+                 slos[i / 2]);
+        json_t *a = ask(keys);
+        assert_true(json_is_array(json_object_get(a, "advice")));
+        json_decref(a);
+    }
+}
+
+/* More clients than there are requests are no other load. */
+static void no_more_clients_are_found_than_requests(void **state)
+{
+    (void)state;
+    json_t *a = ask(",\"requests\":40,\"find\":\"concurrency\",\"slo\":{\"e2e_ms\":1e6}");
+    assert_true(json_number_value(json_object_get(a, "concurrency")) == 40);
+    json_decref(a);
+}
+
 static void running_out_of_memory_is_an_answer(void **state)
 {
     (void)state;
@@ -343,6 +368,8 @@ int main(void)
         cmocka_unit_test(the_highest_rate_is_found),
         cmocka_unit_test(a_rate_that_is_found_lasts),
         cmocka_unit_test(advice_is_what_the_request_would_be),
+        cmocka_unit_test(advice_is_given_at_the_load_that_was_found),
+        cmocka_unit_test(no_more_clients_are_found_than_requests),
         cmocka_unit_test(running_out_of_memory_is_an_answer),
         cmocka_unit_test(what_is_handed_over_does_not_end_the_queue),
         cmocka_unit_test(infer_and_serve_agree),
