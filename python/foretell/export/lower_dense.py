@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
-
 from .lower_pointwise import pointwise
 from .lower_views import batched, shares_memory
 from .nodes import Lowering
@@ -309,7 +307,3 @@ def _grouped(low: Lowering, call: Call) -> None:
         low.view(made, call.out)
         return
     low.emit("grouped_mm", [a, c], call.out, keys)
-
-
-def is_floating(x: Value) -> bool:
-    return x.dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
