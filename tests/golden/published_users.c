@@ -21,7 +21,7 @@ static const bound times[] = {
     {"debirthasaha, GPT-2 124M (8 A100)", 0.16, 0.165, 1},
     {"nanochat (8 H100)", 0.055, 0.03, 5},
     {"nanochat, owners and renters", 0.125, 0.115, 3},
-    {"parameter-golf (8 H100)", 0.13, 0.13, 5},
+    {"parameter-golf (8 H100)", 0.135, 0.135, 5},
     {"autoresearch", 0.38, 0.38, 3},
     {"DGX Station, Llama 3.1 8B", 0.09, 0.09, 2},
     {"Unsloth's notebooks, Alpaca (T4)", 0.215, 0.245, 10},
