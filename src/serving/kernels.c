@@ -134,6 +134,20 @@ static void adapt(const ft_pricer *p, double tokens, double in, double parts, do
     ft__price_pass(p, 1, 2 * (tokens * (parts * rank + 2 * out) + awake * rank * out), sum);
 }
 
+/* An indexer's own products (DeepSeek V3.2): queries of narrow heads, a key for all of them and the heads' weights, whole
+ * on each rank (vLLM's and SGLang's Indexer: ReplicatedLinear); then rotation and what narrows both to eight bits. */
+static ft_status index_projections(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
+{
+    const ft_served *m = p->m;
+    const ft_arch *a = m->arch;
+    const double wide = (double)a->index_heads * (double)a->index_dim, key = (double)a->index_dim;
+    const double low = (double)(a->q_lora > 0 ? a->q_lora : a->hidden);
+    FT_TRY(ft__price_product(p, tokens, wide, low, m->qkv_dtype, sum, err));
+    FT_TRY(ft__price_product(p, tokens, key + (double)a->index_heads, (double)a->hidden, m->qkv_dtype, sum, err));
+    ft__price_pass(p, 2, tokens * (2 + 1) * (wide + key), sum);
+    return FT_OK;
+}
+
 static ft_status latent_projections(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
 {
     const ft_served *m = p->m;
@@ -143,6 +157,7 @@ static ft_status latent_projections(ft_pricer *p, double tokens, ft_priced *sum,
     double down = (double)(a->q_lora + a->kv_lora + a->rope_dim), latent = (double)a->kv_lora;
     FT_TRY(ft__price_product(p, tokens, a->q_lora > 0 ? down : down + query, hidden, m->qkv_dtype, sum, err));
     if (a->q_lora > 0) FT_TRY(ft__price_product(p, tokens, query, (double)a->q_lora, m->qkv_dtype, sum, err));
+    if (a->index_topk > 0) FT_TRY(index_projections(p, tokens, sum, err));
     FT_TRY(batched(p, heads, tokens, latent, (double)a->nope_dim, sum, err));
     FT_TRY(batched(p, heads, tokens, (double)a->v_dim, latent, sum, err));
     FT_TRY(ft__price_product(p, tokens, hidden, heads * (double)a->v_dim, m->out_dtype, sum, err));
@@ -259,7 +274,7 @@ static ft_status attend(ft_pricer *p, double batch, double queries, double keys,
     op.engine = m->engine->kernels;
     if (m->latent) {
         bool picked = a->index_topk > 0 && keys > (double)a->index_topk;
-        if (picked) FT_TRY(pick_keys(p, batch, queries, keys, ms, err));
+        if (a->index_topk > 0) FT_TRY(pick_keys(p, batch, queries, keys, ms, err)); /* however few there are */
         if (picked) keys = (double)a->index_topk;
         op.u.mla.batch = whole(batch), op.u.mla.heads = (int64_t)cut(a->heads, m->tp);
         op.u.mla.q_len = whole(queries), op.u.mla.kv_len = whole(keys);
