@@ -87,19 +87,29 @@ enum { STEPS = 8 }; /* numbers of engines change by an eighth at once */
 
 /* -- how many of them -------------------------------------------------------------------------- */
 
+/* Whether a way stands at a rate; why it does not is not asked. */
+static ft_status stands(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
+{
+    b->verdict_alone = true;
+    ft_status status = ft__fleet_try(b, w, rate, err);
+    b->verdict_alone = false;
+    return status;
+}
+
 /* Fewer engines of one kind, in ever smaller steps, as long as they are enough. */
 static ft_status shrink(ft_fleet_bench *b, ft_way *w, bool prefills, double rate, ft_error *err)
 {
-    int64_t number = prefills ? w->prefill_workers : w->replicas, step = (number + STEPS - 1) / STEPS;
+    int64_t number = prefills ? w->prefill_workers : w->replicas, step = (number + STEPS - 1) / STEPS, too_few = 0;
     while (step > 0 && number > 1) {
         ft_way tried = *w;
         int64_t fewer = number - step > 1 ? number - step : 1;
         *(prefills ? &tried.prefill_workers : &tried.replicas) = fewer;
-        FT_TRY(ft__fleet_try(b, &tried, rate, err));
-        if (tried.lost == FT_FLEET_STANDS) {
+        if (fewer != too_few) FT_TRY(stands(b, &tried, rate, err));
+        if (fewer != too_few && tried.lost == FT_FLEET_STANDS) {
             *w = tried;
             number = fewer;
         } else {
+            too_few = fewer;
             step = step > 1 ? step / 2 : 0;
         }
     }
@@ -127,7 +137,7 @@ static ft_status with_fewer(ft_fleet_bench *b, ft_way *w, double rate, ft_error 
     int64_t gpus = b->best > 0 && b->best < b->most ? b->best : b->most;
     w->lost = w->gpus > b->most ? FT_FLEET_TOO_MANY : FT_FLEET_MORE;
     if (!cut(&fewer, gpus)) return FT_OK;
-    FT_TRY(ft__fleet_try(b, &fewer, rate, err));
+    FT_TRY(stands(b, &fewer, rate, err));
     if (fewer.lost == FT_FLEET_STANDS)
         *w = fewer;
     else

@@ -87,6 +87,7 @@ typedef struct ft_fleet_bench {
     int64_t heads, experts, domain, most; /* most: GPUs that are looked at */
     int64_t best;                         /* GPUs of the best so far; 0: none yet */
     double guess;                         /* requests per second and GPU, of the last layout; 0: none yet */
+    bool verdict_alone; /* a way that misses the objectives is not asked what else it is, nor why it misses them */
 } ft_fleet_bench;
 /* Layouts of one engine (space.c). The caller frees. */
 ft_status ft__fleet_layouts(const ft_fleet_bench *b, ft_engine_layout **out, size_t *count, ft_error *err);

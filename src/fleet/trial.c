@@ -132,6 +132,23 @@ static bool lacks_memory(ft_status status, const ft_serving *s, const ft_error *
            (status == FT_E_RANGE && !strcmp(err->where, "isl"));
 }
 
+/* Engines that wait for nobody work alike, however many there are: so many of them stand for all. */
+static ft_way simulated_of(const ft_fleet *f, const ft_way *w)
+{
+    ft_way some = *w;
+    if (f->goal == FT_FLEET_OFFLINE && w->replicas > (int64_t)FT_K_FLEET_OFFLINE_ENGINES)
+        some.replicas = (int64_t)FT_K_FLEET_OFFLINE_ENGINES;
+    return some;
+}
+
+static void scale(ft_way *w, double rate, double times)
+{
+    w->rate = rate * times;
+    w->tokens_per_s *= times;
+    w->gpus = ft__engine_gpus(&w->layout) * w->replicas;
+    if (times > 1) w->requests = 3 * clients_of(w);
+}
+
 ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
 {
     ft_serve_request request = {0};
@@ -144,9 +161,12 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     if (engines > most)
         return ft__fail_at(err, FT_E_RANGE, f->goal == FT_FLEET_GPUS ? "rate" : "gpus", 0, 0,
                            "a fleet of %lld engines: up to %lld are simulated", (long long)engines, (long long)most);
-    json_t *asked = ft__fleet_json(f, w);
+    const ft_way simulated = simulated_of(f, w);
+    const double times = (double)w->replicas / (double)simulated.replicas;
+    json_t *asked = ft__fleet_json(f, &simulated);
     ft_status status = asked ? ft__serve_request_read(asked, &request, err) : ft__no_memory(err);
     request.lasting = f->goal != FT_FLEET_OFFLINE;
+    request.verdict_alone = b->verdict_alone;
     if (status == FT_OK) status = ft__serve_of(b->ft, b->scratch, &request, NULL, &served, err);
     remember(b, &served);
     f->simulations++;
@@ -154,7 +174,7 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     if (status == FT_OK) {
         take(&served, w);
         if (f->goal == FT_FLEET_OFFLINE)
-            w->rate = ft__serving_requests_per_s(&served);
+            scale(w, ft__serving_requests_per_s(&served), times);
         else if (!served.slo_met)
             w->lost = misses(&served);
     } else if (lacks_memory(status, &served, err)) {
@@ -173,7 +193,10 @@ static ft_status find(ft_fleet_bench *b, ft_way *way, double guess, ft_error *er
     ft_way tried = *way;
     double low = 0, high = 0, rate = guess;
     for (;;) {
-        FT_TRY(ft__fleet_try(b, &tried, rate, err));
+        b->verdict_alone = rate >= FT_K_FLEET_LEAST_RATE;
+        ft_status status = ft__fleet_try(b, &tried, rate, err);
+        b->verdict_alone = false;
+        FT_TRY(status);
         if (tried.lost == FT_FLEET_MEMORY || (tried.lost != FT_FLEET_STANDS && rate < FT_K_FLEET_LEAST_RATE)) {
             *way = tried; /* not even one request by itself */
             return FT_OK;

@@ -22,7 +22,8 @@ typedef struct ft_serve_request {
     ft_engine_layout layout;
     double range[2]; /* of lengths */
     bool range_given;
-    bool lasting; /* "requests" are the least: at a rate as many as it takes to fill the engine and keep it so */
+    bool verdict_alone; /* where the objectives are missed nothing else is asked: the run ends when that is certain */
+    bool lasting;       /* "requests" are the least: at a rate as many as it takes to fill the engine and keep it so */
     double drafts, accepted;                 /* 0 and 1: no speculation; accepted 0: nobody said */
     double acceptance;                       /* chance of a draft; below 0: nobody said */
     bool own_drafts;                         /* by a layer of the model's own */

@@ -51,3 +51,11 @@ int64_t ft__clocks_first(const ft_clocks *c, double *second)
     }
     return first;
 }
+
+int64_t ft__clocks_from(const ft_clocks *c, int64_t from)
+{
+    int64_t first = from;
+    for (int64_t node = c->places + from; node > 1; node /= 2)
+        if (node % 2 == 0) first = earlier(c, first, best_below(c, node + 1));
+    return first;
+}

@@ -16,4 +16,6 @@ void ft__clocks_set(ft_clocks *c, int64_t at, double ms);
 /* The engine that is furthest behind, of equal ones the first; -1: none has anything to do. The clock of the next one
  * is in *second. */
 int64_t ft__clocks_first(const ft_clocks *c, double *second);
+/* The same of the engines from this one on, which may have nothing to do. */
+int64_t ft__clocks_from(const ft_clocks *c, int64_t from);
 #endif

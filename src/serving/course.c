@@ -1,5 +1,8 @@
 /* course.c: what engines did over time: which moments are kept, and the work of iterations added up. */
+#include <math.h>
+
 #include "serving/simulate.h"
+#include "serving/step_constants.h"
 
 bool ft__course_due(ft_course *c)
 {
@@ -21,4 +24,10 @@ void ft__worked_add(ft_worked *w, const ft_iteration *i, double steps)
     w->prompts += steps * i->prompts;
     w->prompt_tokens += steps * i->prompt_tokens;
     w->rows += steps * i->rows;
+}
+
+bool ft__queue_grows(const ft_outcome *o, int64_t requests)
+{
+    double many = fmax(32, FT_K_STEP_UNSTABLE_SHARE * (double)requests);
+    return o->waiting_end > many && o->waiting_end > FT_K_STEP_UNSTABLE_GROWTH * o->waiting_half;
 }

@@ -2,7 +2,8 @@
  *
  * Decoding sequences all move by one token in a step, so that only three sums are kept of them: how many there are, how
  * much their caches hold, and who ends first. While nothing but decoding happens, steps until the next end or arrival
- * are taken at once: contexts grow evenly, and the mean of the first and the last step is their time (0.07 % off). */
+ * are taken at once: contexts grow evenly, and the mean of the first and the last step is their time (0.07 % off). Of
+ * several engines each does so by itself, however long the steps of the others are. */
 #include "serving/replica.h"
 
 #include <math.h>
@@ -11,44 +12,6 @@
 
 #include "serving/cache.h"
 #include "serving/prefix.h"
-
-/* -- the heap of those that decode ------------------------------------------------------------- */
-
-static bool sooner(const ft_due *a, const ft_due *b)
-{
-    return a->finish != b->finish ? a->finish < b->finish : a->index < b->index;
-}
-
-static void settle_up(ft_due *h, size_t i)
-{
-    for (; i > 0 && sooner(&h[i], &h[(i - 1) / 2]); i = (i - 1) / 2) {
-        ft_due swapped = h[i];
-        h[i] = h[(i - 1) / 2];
-        h[(i - 1) / 2] = swapped;
-    }
-}
-
-static void settle_down(ft_due *h, size_t count, size_t i)
-{
-    for (;;) {
-        size_t least = i, left = 2 * i + 1;
-        if (left < count && sooner(&h[left], &h[least])) least = left;
-        if (left + 1 < count && sooner(&h[left + 1], &h[least])) least = left + 1;
-        if (least == i) return;
-        ft_due swapped = h[i];
-        h[i] = h[least];
-        h[least] = swapped;
-        i = least;
-    }
-}
-
-static void remove_decoder(ft_replica *r, size_t i)
-{
-    r->decoding[i] = r->decoding[--r->decoder_count];
-    if (i >= r->decoder_count) return;
-    settle_up(r->decoding, i);
-    settle_down(r->decoding, r->decoder_count, i);
-}
 
 /* -- starting ---------------------------------------------------------------------------------- */
 
@@ -80,8 +43,8 @@ static bool add_decoder(ft_replica *r, uint32_t index)
     r->decoding = at;
     l->joined = r->step;
     l->finish = r->step + (int64_t)ceil((double)(l->answer - l->made) / r->policy->accepted);
-    r->decoding[r->decoder_count] = (ft_due){l->finish, index};
-    settle_up(r->decoding, r->decoder_count++);
+    r->decoding[r->decoder_count] = (ft_due){l->finish, l->order, index};
+    ft__due_settle(r->decoding, r->decoder_count++);
     r->context += (double)l->tokens + 1;
     return true;
 }
@@ -200,7 +163,7 @@ static bool end_due(ft_replica *r, double ms)
         uint32_t index = r->decoding[0].index;
         ft__cache_release(r, &r->pool->at[index]);
         r->context -= ft__cache_context(r, &r->pool->at[index]);
-        remove_decoder(r, 0);
+        ft__due_remove(r, 0);
         if (!end(r, index, ms)) return false;
     }
     if (!r->decoder_count) r->context = 0;
@@ -271,13 +234,13 @@ static bool preempt(ft_replica *r)
 {
     size_t newest = 0;
     for (size_t i = 1; i < r->decoder_count; i++)
-        if (r->pool->at[r->decoding[i].index].order > r->pool->at[r->decoding[newest].index].order) newest = i;
+        if (r->decoding[i].order > r->decoding[newest].order) newest = i;
     uint32_t index = r->decoding[newest].index;
     ft_live *l = &r->pool->at[index];
     double made = r->policy->accepted * (double)(r->step - l->joined);
     ft__cache_preempted(r, l);
     r->context -= ft__cache_context(r, l);
-    remove_decoder(r, newest);
+    ft__due_remove(r, newest);
     if (r->policy->admission == FT_ADMISSION_RESERVE) r->reserved -= l->reserved;
     l->made += (int32_t)made;
     l->tokens = l->prompt + l->made;
@@ -290,29 +253,61 @@ static bool preempt(ft_replica *r)
     return ft__queue_add(&r->queue, index, l->arrived_ms, l->client, l->priority, l->prompt, true);
 }
 
-/* How many steps of decoding alone go before somebody ends, arrives, or the cache is full. */
-static double steps_at_once(ft_replica *r, double until_ms, double step_ms, double prompts_wait)
+/* How many steps of decoding alone go before somebody ends, or the cache is full. */
+static double steps_at_once(const ft_replica *r, double prompts_wait)
 {
     const ft_policy *p = r->policy;
     double steps = (double)(r->decoding[0].finish - r->step), each = p->accepted * (double)r->decoder_count;
     double room = floor((p->capacity - ft__replica_used(r)) / each);
     if (room < steps) steps = room;
-    if (until_ms < INFINITY) steps = fmin(steps, ceil((until_ms - r->now_ms) / step_ms));
     if (r->queue.count) steps = fmin(steps, ft__replica_unnoticed(r));
     if (prompts_wait > 0) steps = fmin(steps, prompts_wait);
     return fmax(1, steps);
 }
 
-static bool decode(ft_replica *r, double until_ms)
+static ft_iteration decoding(const ft_replica *r)
+{
+    ft_iteration i = {
+        .decoders = (double)r->decoder_count, .context = r->context, .tokens_each = 1 + r->policy->drafts};
+    i.rows = i.decoders * i.tokens_each;
+    return i;
+}
+
+/* The last of so many steps. */
+static double last_ms(const ft_replica *r, double first_ms, double steps)
+{
+    if (steps <= 1) return first_ms;
+    ft_iteration i = decoding(r);
+    i.context += r->policy->accepted * i.decoders * (steps - 1);
+    return ft__iteration_ms(r->costs, &i);
+}
+
+/* As many of the steps as begin before `until_ms`: they grow evenly longer, by what the last one is longer than the
+ * first, so that their sum is a square. */
+static double steps_until(const ft_replica *r, double until_ms, double first_ms, double steps)
+{
+    double left = until_ms - r->now_ms;
+    if (isinf(left)) return steps;
+    steps = fmax(1, fmin(steps, ceil(left / first_ms)));
+    while (steps > 2) {
+        double grow = (last_ms(r, first_ms, steps) - first_ms) / (steps - 1), half = first_ms - grow / 2;
+        if (grow <= 0) break;
+        double fewer = fmax(1, ceil((sqrt(half * half + 2 * grow * fmax(0, left)) - half) / grow));
+        if (fewer >= steps) break;
+        steps = fewer;
+    }
+    return steps;
+}
+
+static bool decode(ft_replica *r, double until_ms, double most)
 {
     const ft_policy *p = r->policy;
     double waits = ft__replica_waits(r);
-    ft_iteration i = {.decoders = (double)r->decoder_count, .context = r->context, .tokens_each = 1 + p->drafts};
-    i.rows = i.decoders * i.tokens_each;
-    double first = ft__iteration_ms(r->costs, &i), steps = steps_at_once(r, until_ms, first, waits), begun = r->now_ms;
-    i.context += p->accepted * i.decoders * (steps - 1);
-    double last = steps > 1 ? ft__iteration_ms(r->costs, &i) : first, ms = steps * (first + last) / 2;
-    i.context = r->context;
+    ft_iteration i = decoding(r);
+    double first = ft__iteration_ms(r->costs, &i), begun = r->now_ms;
+    double steps = steps_until(r, until_ms, first, fmin(most, steps_at_once(r, waits)));
+    double ms = steps * (first + last_ms(r, first, steps)) / 2;
+    i.context += p->accepted * i.decoders * (steps - 1) / 2; /* of their mean */
     r->step += (int64_t)steps;
     r->taken += p->accepted * i.decoders * steps;
     r->context += p->accepted * i.decoders * steps;
@@ -331,6 +326,24 @@ static bool decode(ft_replica *r, double until_ms)
     return end_due(r, send(r, tokens));
 }
 
+/* Decoding alone: others may be looked at until the step that somebody ends with begins. */
+static bool foresee(ft_replica *r)
+{
+    ft_iteration i = decoding(r);
+    double first = ft__iteration_ms(r->costs, &i), steps = steps_at_once(r, ft__replica_waits(r)) - 1;
+    if (steps < 1) return decode(r, INFINITY, 1);
+    r->ahead = steps;
+    r->ahead_ms = r->now_ms + steps * (first + last_ms(r, first, steps)) / 2;
+    return true;
+}
+
+bool ft__replica_catch_up(ft_replica *r, double until_ms)
+{
+    double left = r->ahead;
+    r->ahead = 0;
+    return left < 1 || r->now_ms >= until_ms ? true : decode(r, until_ms, left);
+}
+
 bool ft__replica_advance(ft_replica *r, double until_ms)
 {
     bool prompts = false;
@@ -341,7 +354,7 @@ bool ft__replica_advance(ft_replica *r, double until_ms)
     if (!choose(r)) return false;
     for (size_t i = 0; i < r->prompt_count; i++) prompts = prompts || r->prompts[i].tokens > 0;
     if (prompts) return step_with_prompts(r);
-    if (r->decoder_count) return decode(r, until_ms);
+    if (r->decoder_count) return r->foresees ? foresee(r) : decode(r, until_ms, INFINITY);
     if (until_ms > r->now_ms && until_ms < INFINITY) r->now_ms = until_ms;
     return true;
 }

@@ -55,6 +55,7 @@ void ft__pool_free(ft_pool *p);
 
 typedef struct ft_due {
     int64_t finish;
+    uint64_t order; /* of starting */
     uint32_t index;
 } ft_due;
 typedef struct ft_piece {
@@ -103,8 +104,13 @@ typedef struct ft_replica {
     double peak, blocked_ms; /* tokens in the cache at most; time in which the cache kept requests waiting */
     bool blocked, full;      /* now: by the cache; by max_sequences */
     double full_ms;
-    bool failed; /* out of memory */
+    bool foresees;          /* one of several: steps are put off until somebody asks */
+    double ahead, ahead_ms; /* steps of decoding that nothing changes in before the last of them; when that begins */
 } ft_replica;
+
+/* due.c: the heap of those that decode: the one at i may end sooner than those above it; the one at i goes. */
+void ft__due_settle(ft_due *heap, size_t i);
+void ft__due_remove(ft_replica *r, size_t i);
 
 /* waits.c: why requests that came and fit do not start yet. */
 void ft__replica_look(ft_replica *r);              /* takes notice of what has come, if it is time to */
@@ -115,8 +121,11 @@ double ft__replica_unnoticed(const ft_replica *r); /* iterations until the next 
 /* Puts a request into the queue. */
 bool ft__replica_take(ft_replica *r, uint32_t index);
 bool ft__replica_idle(const ft_replica *r);
-/* One iteration, or as many equal ones as go before anything changes; none goes on beyond `until_ms`. */
+/* One iteration, or as many equal ones as go before anything changes; none begins at or after `until_ms`. Of several
+ * engines: what goes before is put off (`ahead`), and the iteration that changes something is the next one. */
 bool ft__replica_advance(ft_replica *r, double until_ms);
+/* The steps that were put off, or those of them that begin before `until_ms`; the rest is foreseen anew. */
+bool ft__replica_catch_up(ft_replica *r, double until_ms);
 double ft__replica_used(const ft_replica *r); /* tokens in its cache */
 void ft__replica_free(ft_replica *r);
 #endif

@@ -99,15 +99,6 @@ static void set_intervals(ft_serving *s)
     s->e2e = bounds(first + rest, spread, k, s->quantile);
 }
 
-/* A queue that is as long as never before when the last request comes has no mean: it would go on growing. */
-static bool is_stable(const ft_serving *s)
-{
-    const ft_outcome *o = s->out;
-    if (s->load.clients) return true;
-    double many = fmax(32, FT_K_STEP_UNSTABLE_SHARE * (double)s->load.made);
-    return !(o->waiting_end > many && o->waiting_end > FT_K_STEP_UNSTABLE_GROWTH * o->waiting_half);
-}
-
 static ft_serving_bound find_bound(const ft_serving *s)
 {
     const ft_outcome *o = s->out;
@@ -131,7 +122,7 @@ static void find_nearest(ft_serving *s)
 
 static void judge(ft_serving *s)
 {
-    s->stable = is_stable(s);
+    s->stable = s->load.clients || !ft__queue_grows(s->out, s->load.made); /* a queue that grows has no mean */
     s->bound = find_bound(s);
     set_intervals(s);
     find_energy(s);
@@ -223,6 +214,7 @@ static ft_status find_most(ft_serving *s, const ft_serve_request *r, ft_error *e
             high = middle;
     }
     s->found = low;
+    s->scene.give_up = 0;
     return try_load(s, r, low > 0 ? low : rate ? FT_K_STEP_LEAST_RATE : 1, err);
 }
 
@@ -238,6 +230,7 @@ ft_status ft__serve_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     out->find = r->find;
     bool objectives = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
     out->slo_share = objectives ? r->slo_share : 0;
+    out->scene.give_up = r->verdict_alone || r->find != FT_FIND_NOTHING ? out->slo_share : 0;
     FT_TRY(r->find == FT_FIND_NOTHING ? run_settled(out, r, err) : find_most(out, r, err));
     if (out->warnings.failed) return ft__no_memory(err);
     return FT_OK;

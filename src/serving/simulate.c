@@ -1,7 +1,7 @@
 /* simulate.c: arrivals, routing, clients and what is counted.
  *
  * The engine whose clock is furthest behind goes next; before it does, every request that has arrived by then is
- * routed. A client of a closed loop sends its next request when its last token has come, so that arrivals are made by
+ * routed. Engines that only decode until somebody ends are not looked at before, unless a request comes to them. A client of a closed loop sends its next request when its last token has come, so that arrivals are made by
  * ends. */
 #include "serving/simulate.h"
 
@@ -12,7 +12,6 @@
 #include "serving/arrivals.h"
 #include "serving/clocks.h"
 #include "serving/prefix.h"
-#include "serving/routing_constants.h"
 
 typedef struct fleet {
     const ft_scene *s;
@@ -24,9 +23,10 @@ typedef struct fleet {
     ft_clocks clocks; /* of engines that have something to do */
     ft_listener *listeners;
     ft_arrivals arrivals;
-    int64_t turn_prefills, turn_others; /* whose turn it is, of engines that prefill and of the others */
-    int64_t sent, ended, goal;
-    bool drained; /* an open loop has no more requests */
+    ft_dispatcher prefilling, others; /* of engines that prefill, of the rest */
+    int64_t sent, came, ended, goal;
+    bool hopeless; /* not as many requests as must be good can be any more */
+    bool drained;  /* an open loop has no more requests */
     ft_client_service *clients;
     size_t client_room;
     int32_t *turn; /* of every client of a closed loop: its session's next turn, and its tokens so far */
@@ -133,53 +133,35 @@ static bool open_clients(fleet *f)
 
 /* -- routing ----------------------------------------------------------------------------------- */
 
-/* What waits counts several times what runs. An engine that is ahead of the request still had what has ended since.
- * Equal ones have their turns: were it always the first, it would be given the next prompt too. */
-static int64_t route(fleet *f, const ft_live *l, double ms, int64_t from, int64_t count)
-{
-    int64_t *turn = count < f->count && from == 0 ? &f->turn_prefills : &f->turn_others, best = *turn % count;
-    double least = INFINITY;
-    if (count == 1) return from;
-    for (int64_t i = 0; i < count && f->s->routing != FT_ROUND_ROBIN; i++) {
-        int64_t at = (*turn + i) % count;
-        const ft_replica *r = &f->replicas[from + at];
-        double load = FT_K_ROUTING_WAITING * (double)r->queue.count + (double)(r->decoder_count + r->prompt_count) +
-                      (r->now_ms > ms ? r->just_ended : 0);
-        if (f->s->routing == FT_PREFIX_AWARE && r->prefixes &&
-            l->hash_count > 0) /* a known block outweighs a request */
-            load -= (double)ft__prefixes_known(r->prefixes, l->hashes, l->hash_count) / f->s->hash_tokens;
-        if (load < least) {
-            least = load;
-            best = at;
-        }
-    }
-    *turn = best + 1;
-    return from + best;
-}
-
-static void note_clock(fleet *f, const ft_replica *r)
+static void note(fleet *f, const ft_replica *r)
 {
     const bool idle = ft__replica_idle(r) && !r->queue.count;
-    ft__clocks_set(&f->clocks, r - f->replicas, idle ? INFINITY : r->now_ms);
+    const int64_t at = r - f->replicas;
+    ft__clocks_set(&f->clocks, at, idle ? INFINITY : r->ahead > 0 ? r->ahead_ms : r->now_ms);
+    ft__dispatcher_note(at < f->prefills ? &f->prefilling : &f->others, at < f->prefills ? at : at - f->prefills);
 }
 
 static bool deliver(fleet *f, ft_arrival a)
 {
     const ft_live *l = &f->pool.at[a.index];
     bool handed_over = f->prefills > 0 && l->ready, prefills = f->prefills > 0 && !l->ready;
-    int64_t at = prefills ? route(f, l, a.ms, 0, f->prefills) : route(f, l, a.ms, f->prefills, f->count - f->prefills);
+    int64_t at = prefills ? ft__dispatched_to(&f->prefilling, l, a.ms)
+                          : f->prefills + ft__dispatched_to(&f->others, l, a.ms);
     ft_replica *r = &f->replicas[at];
+    if (!ft__replica_catch_up(r, a.ms)) return out_of_memory(f);
     if (ft__replica_idle(r) && !r->queue.count && r->now_ms < a.ms) r->now_ms = a.ms;
     if (!ft__replica_take(r, a.index)) return out_of_memory(f);
-    note_clock(f, r);
+    note(f, r);
     ft_outcome *o = f->out;
     double waiting = 0;
+    f->came += !handed_over;
     if (f->load->clients || handed_over || (f->sent != f->goal / 2 && f->sent != f->goal)) return true;
     for (int64_t i = 0; i < f->count; i++) waiting += (double)f->replicas[i].queue.count;
     if (f->sent == f->goal)
         o->waiting_end = waiting;
     else
         o->waiting_half = waiting;
+    if (f->s->give_up > 0 && f->came == f->goal) f->hopeless = f->hopeless || ft__queue_grows(o, f->goal);
     return true;
 }
 
@@ -232,6 +214,8 @@ static bool count(fleet *f, const ft_live *l, double ms)
     if (o->requests == 0 || l->sent_ms < o->first_ms) o->first_ms = l->sent_ms;
     o->last_ms = fmax(o->last_ms, ms);
     o->requests++;
+    if (s->give_up > 0 && f->goal < INT64_MAX)
+        f->hopeless = o->requests - o->good > (1 - s->give_up) * (double)(f->goal - s->warmup) + 1e-6;
     o->prompt_tokens += (double)l->prompt;
     o->known_tokens += (double)l->known;
     o->answer_tokens += (double)l->answer;
@@ -312,22 +296,24 @@ static void told_iterated(void *user, const ft_iteration *i, double start_ms, do
 
 static bool run(fleet *f)
 {
-    while (f->status == FT_OK) {
+    while (f->status == FT_OK && !f->hopeless) {
         double second;
         if (!look_ahead(f)) return false;
         int64_t at = ft__clocks_first(&f->clocks, &second);
         if (at < 0 && !f->arrivals.count) return true;
-        double now = at < 0 ? f->arrivals.heap[0].ms : f->replicas[at].now_ms;
+        double now = at < 0 ? f->arrivals.heap[0].ms : f->clocks.ms[at];
         bool came = false;
         while (f->arrivals.count && f->arrivals.heap[0].ms <= now) {
             if (!deliver(f, ft__arrival_first(&f->arrivals)) || !look_ahead(f)) return false;
+            if (f->count > 1) now = fmin(now, f->clocks.ms[ft__clocks_first(&f->clocks, &second)]);
             came = true;
         }
         if (at < 0 || (came && f->count > 1)) continue; /* who is furthest behind may have changed */
+        ft_replica *r = &f->replicas[at];
         double until = f->arrivals.count ? f->arrivals.heap[0].ms : INFINITY;
         if (f->count > 1) until = fmin(until, fmax(second, now));
-        if (!ft__replica_advance(&f->replicas[at], until)) return out_of_memory(f);
-        note_clock(f, &f->replicas[at]);
+        if (!ft__replica_catch_up(r, INFINITY) || !ft__replica_advance(r, until)) return out_of_memory(f);
+        note(f, r);
     }
     return false;
 }
@@ -345,6 +331,7 @@ static ft_status set_up(fleet *f, speaker *speakers)
         r->pool = &f->pool;
         r->listener = &f->listeners[i];
         r->queue.by = r->policy->scheduling;
+        r->foresees = f->count > 1;
         if (s->hash_tokens > 0 && !(r->prefixes = ft__prefixes_new(s->hash_tokens))) return ft__no_memory(f->err);
     }
     f->out->course.every = 1;
@@ -361,7 +348,10 @@ ft_status ft__simulate(const ft_scene *s, ft_load *load, ft_outcome *out, ft_err
     f.replicas = calloc((size_t)f.count, sizeof *f.replicas);
     f.listeners = calloc((size_t)f.count, sizeof *f.listeners);
     speaker *speakers = calloc((size_t)f.count, sizeof *speakers);
-    if (!ft__clocks_open(&f.clocks, f.count) || !f.replicas || !f.listeners || !speakers) out_of_memory(&f);
+    const bool open = ft__clocks_open(&f.clocks, f.count) && f.replicas &&
+                      ft__dispatcher_open(&f.prefilling, s->routing, f.replicas, f.prefills, s->hash_tokens) &&
+                      ft__dispatcher_open(&f.others, s->routing, f.replicas + f.prefills, s->replicas, s->hash_tokens);
+    if (!open || !f.listeners || !speakers) out_of_memory(&f);
     if (f.status == FT_OK && set_up(&f, speakers) == FT_OK) run(&f);
     if (f.status == FT_OK) ft__judge_fairness(f.clients, f.client_room, out);
     for (int64_t i = 0; f.replicas && i < f.count; i++) {
@@ -373,6 +363,8 @@ ft_status ft__simulate(const ft_scene *s, ft_load *load, ft_outcome *out, ft_err
     }
     ft__pool_free(&f.pool);
     ft__clocks_close(&f.clocks);
+    ft__dispatcher_close(&f.prefilling);
+    ft__dispatcher_close(&f.others);
     free(f.replicas);
     free(f.listeners);
     free(speakers);

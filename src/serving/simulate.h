@@ -1,11 +1,9 @@
 /* Requests over time on one engine, on several behind a router, or on engines that prefill and engines that decode. */
 #ifndef FT_SERVING_SIMULATE_H
 #define FT_SERVING_SIMULATE_H
+#include "serving/dispatcher.h"
 #include "serving/load.h"
-#include "serving/replica.h"
 #include "serving/tally.h"
-
-typedef enum ft_routing_kind { FT_ROUND_ROBIN, FT_LEAST_LOADED, FT_PREFIX_AWARE } ft_routing_kind;
 
 /* One request, when it has ended: as the client saw it. */
 typedef struct ft_served_request {
@@ -37,7 +35,8 @@ typedef struct ft_scene {
     int64_t warmup;                              /* requests that are not counted */
     double slo_ttft_ms, slo_tpot_ms, slo_e2e_ms; /* 0: none */
     double hash_tokens;                          /* of a block with a hash; 0: no prefix cache */
-    const ft_serving_sink *sink;                 /* NULL: none */
+    double give_up; /* share of requests that must be good: it ends when they cannot be any more; 0: nobody asks */
+    const ft_serving_sink *sink; /* NULL: none */
 } ft_scene;
 
 enum { FT_COURSE = 256 };
@@ -83,6 +82,8 @@ typedef struct ft_outcome {
 /* course.c: whether the next moment is to be kept (there is room for it then); the work of iterations, added. */
 bool ft__course_due(ft_course *c);
 void ft__worked_add(ft_worked *w, const ft_iteration *i, double steps);
+/* A queue that is as long as never before when the last of so many requests comes would go on growing. */
+bool ft__queue_grows(const ft_outcome *o, int64_t requests);
 /* Fills jain, worst_client_ratio and clients. */
 void ft__judge_fairness(const ft_client_service *clients, size_t count, ft_outcome *out);
 ft_status ft__simulate(const ft_scene *s, ft_load *load, ft_outcome *out, ft_error *err);

@@ -1,4 +1,4 @@
-/* Who is furthest behind, and the clock of the next: the same as by looking at every engine. */
+/* Who is furthest behind, of all or from one on, and the clock of the next: the same as by looking at every engine. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -35,6 +35,11 @@ static void agree(int64_t count)
             if (i != first) next = fmin(next, ms[i]);
         assert_int_equal(ft__clocks_first(&c, &second), first);
         if (first >= 0) assert_true(second <= next && second >= next);
+        const int64_t from = drawn(&seed) % count;
+        int64_t least = from;
+        for (int64_t i = from; i < count; i++)
+            if (ms[i] < ms[least]) least = i;
+        assert_int_equal(ft__clocks_from(&c, from), least);
     }
     ft__clocks_close(&c);
 }
