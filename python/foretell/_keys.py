@@ -351,6 +351,7 @@ class PlanServeRequest(EveryKey, LayoutKey, TrafficKey, total=False):
     search: Mapping[str, Any]
     top: int
     emit: str | Sequence[str]
+    exhaustive: bool
 
 
 class ScaleRequest(EveryKey, LayoutKey, total=False):

@@ -83,18 +83,35 @@ static const char *why_not(const ft_fleet *f)
     return memory ? "memory" : f->least_gpus ? "gpus" : "objectives";
 }
 
-static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_chosen *out, const char *gpu,
+/* One plan's progress as part of the choice's. */
+typedef struct part_of {
+    const ft_choose_request *asked;
+    const char *gpu;
+    double from, share;
+} part_of;
+
+static void tell_part(void *part, const char *stage, double done)
+{
+    const part_of *p = part;
+    (void)stage;
+    p->asked->progress(p->asked->watcher, p->gpu, p->from + p->share * done);
+}
+
+static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_chosen *out, part_of *part,
                             ft_fleet_choice *c, ft_error *err)
 {
     json_t *asked = ft__study_copy(out->asked->base);
     ft_plan_request request = {0};
     ft_fleet fleet = {0};
+    const char *gpu = part->gpu;
     snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
     ft_status status = FT_OK;
     if (!asked || !ft__key_set(asked, FT_KEY_ID_GPU, json_string(gpu)) ||
         (c->limit > 0 && !ft__key_set(asked, FT_KEY_ID_PLAN_GPUS, json_integer(c->limit))))
         status = ft__no_memory(err);
     if (status == FT_OK) status = ft__plan_serve_request_read(asked, &request, err);
+    request.watcher = part;
+    if (out->asked->progress) request.progress = tell_part;
     if (status == FT_OK) status = ft__fleet_of(ft, scratch, &request, &fleet, err);
     if (status == FT_OK) {
         if (!out->count) out->idle = fleet.idle;
@@ -213,8 +230,9 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
             for (size_t k = 0; !(r->requests > 0) && k < r->count_count; k++)
                 c->limit = r->counts[k] > c->limit ? r->counts[k] : c->limit;
             const char *gpu = r->gpu_count ? r->gpu[g] : ft__k_kinds_gpus[g].gpu;
-            if (r->progress) r->progress(r->watcher, gpu, (double)out->count / (double)(kinds * numbers));
-            FT_TRY(choose_one(ft, scratch, out, gpu, c, err));
+            const double share = 1 / (double)(kinds * numbers);
+            part_of part = {r, gpu, (double)out->count * share, share};
+            FT_TRY(choose_one(ft, scratch, out, &part, c, err));
             out->count++;
         }
     bool any = false; /* none of them: the error of the last says why */

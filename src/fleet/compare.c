@@ -24,8 +24,9 @@ static bool beats(const ft_fleet *f, const ft_way *a, const ft_way *b)
 }
 
 /* Whether no way can do with fewer GPUs than the best, with the settings that were tried: the others that stand were
- * tried with fewer engines until the objectives broke; what was not simulated has at least one engine of each kind, or
- * missed them with as many GPUs as the best (of two kinds one division of them is tried). Of rates, which are searched
+ * tried with fewer engines until the objectives broke, after which fewer still are taken to break them too; what was
+ * not simulated has at least one engine of each kind, or missed them with as many GPUs as the best (of two kinds not
+ * every division of them is tried, but where everything is). Of rates, which are searched
  * for, nothing is proven. */
 static bool fewest(const ft_fleet *f)
 {
@@ -33,7 +34,7 @@ static bool fewest(const ft_fleet *f)
     for (size_t i = 0; i < f->count; i++) {
         const ft_way *w = &f->ways[i];
         int64_t least = ft__engine_gpus(&w->layout) + (w->prefill.tp ? ft__engine_gpus(&w->prefill) : 0);
-        bool open = !w->as_many_fail || w->prefill.tp;
+        bool open = !w->as_many_fail || (w->prefill.tp && !f->asked->exhaustive);
         if (w->lost == FT_FLEET_MORE && open && least < f->ways[0].gpus) return false;
     }
     return true;
@@ -47,6 +48,9 @@ void ft__fleet_say(const ft_fleet *f, ft_text *out)
 
 const char *ft__fleet_proof(const ft_fleet *f)
 {
+    if (f->asked->exhaustive && f->goal != FT_FLEET_GPUS)
+        return "every way and setting of the search was simulated; a rate is found to 2 %";
+    if (f->asked->exhaustive && f->plans) return "none does with fewer GPUs, of every way, setting and number";
     if (f->proven) return "none does with fewer GPUs, of these ways with the settings that were tried";
     if (!f->plans) return "settings that were not tried may keep them";
     return "no proof: ways and settings that were not tried may do better";

@@ -15,10 +15,12 @@
 #include "request/keys.h"
 
 const char *const ft__fleet_goal_words[] = {"gpus", "rate", "tokens"};
+const int64_t ft__fleet_budgets[FT_FLEET_BUDGETS] = {2048, 4096, 8192, 16384, 32768};
+const int64_t ft__fleet_sequences[FT_FLEET_SEQUENCES] = {64, 128, 256, 512};
 const char *const ft__fleet_lost_words[FT_FLEET_LOSTS] = {"stands", "memory", "ttft",     "tpot",
                                                           "e2e",    "gpus",   "more_gpus"};
 
-static ft_status add(ft_fleet *f, const ft_way *w, ft_error *err)
+ft_status ft__fleet_add(ft_fleet *f, const ft_way *w, ft_error *err)
 {
     if (f->count == f->room) {
         size_t room = f->room ? 2 * f->room : 64;
@@ -63,32 +65,30 @@ static ft_status better(ft_fleet_bench *b, ft_way *best, ft_way tried, ft_error 
     return FT_OK;
 }
 
-/* What else one engine might be started with. */
+/* What else one engine might be started with: one setting after the other. */
 static ft_status settle(ft_fleet_bench *b, ft_way *w, ft_error *err)
 {
-    static const int64_t budgets[] = {2048, 4096, 8192, 16384, 32768}, sequences[] = {64, 128, 256, 512};
     const json_t *base = b->fleet->asked->base;
     ft_way own = *w;
-    for (size_t i = 0; i < 5 && !ft__key_get(base, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS); i++) {
-        own.budget = budgets[i];
+    for (size_t i = 0; i < FT_FLEET_BUDGETS && !ft__key_get(base, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS); i++) {
+        own.budget = ft__fleet_budgets[i];
         FT_TRY(better(b, w, own, err));
     }
     own.budget = w->budget;
-    for (size_t i = 0; i < 4 && !ft__key_get(base, FT_KEY_ID_MAX_NUM_SEQS); i++) {
-        own.max_seqs = sequences[i];
+    for (size_t i = 0; i < FT_FLEET_SEQUENCES && !ft__key_get(base, FT_KEY_ID_MAX_NUM_SEQS); i++) {
+        own.max_seqs = ft__fleet_sequences[i];
         FT_TRY(better(b, w, own, err));
     }
     return FT_OK;
 }
 
-static const double ENGINES_PART = 0.5; /* of a search: engines by themselves, before several of them */
+static const double ENGINES_PART = 0.5; /* of a search, half of it with a router; the rest: engines apart */
 
 enum { STEPS = 8 }; /* numbers of engines change by an eighth at once */
 
 /* -- how many of them -------------------------------------------------------------------------- */
 
-/* Whether a way stands at a rate; why it does not is not asked. */
-static ft_status stands(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
+ft_status ft__fleet_stands(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
 {
     b->verdict_alone = true;
     ft_status status = ft__fleet_try(b, w, rate, err);
@@ -104,7 +104,7 @@ static ft_status shrink(ft_fleet_bench *b, ft_way *w, bool prefills, double rate
         ft_way tried = *w;
         int64_t fewer = number - step > 1 ? number - step : 1;
         *(prefills ? &tried.prefill_workers : &tried.replicas) = fewer;
-        if (fewer != too_few) FT_TRY(stands(b, &tried, rate, err));
+        if (fewer != too_few) FT_TRY(ft__fleet_stands(b, &tried, rate, err));
         if (fewer != too_few && tried.lost == FT_FLEET_STANDS) {
             *w = tried;
             number = fewer;
@@ -116,18 +116,25 @@ static ft_status shrink(ft_fleet_bench *b, ft_way *w, bool prefills, double rate
     return FT_OK;
 }
 
-/* As many engines as so many GPUs hold: of those apart the ones that prefill are fewer, of which one by itself says
- * least about many (prompts that come together wait for it). False: not one of each kind. */
-static bool cut(ft_way *w, int64_t gpus)
+/* So many GPUs in two kinds of engines, first as one of each kind by itself would have them; then what is missed says of
+ * which there are too few. */
+static ft_status divided(ft_fleet_bench *b, ft_way *w, int64_t gpus, double rate, ft_error *err)
 {
-    int64_t each = ft__engine_gpus(&w->layout), prefills = w->prefill.tp ? ft__engine_gpus(&w->prefill) : 0;
-    if (!prefills) {
-        w->replicas = gpus / each;
-        return w->replicas > 0;
+    enum { TRIES = 3 };
+    int64_t p = ft__engine_gpus(&w->prefill), d = ft__engine_gpus(&w->layout), low = 1, high = (gpus - d) / p;
+    int64_t number = w->prefill_workers * gpus / w->gpus;
+    w->lost = FT_FLEET_TOO_MANY;
+    for (int i = 0; i < TRIES && low <= high; i++, number = (low + high) / 2) {
+        w->prefill_workers = number < low ? low : number > high ? high : number;
+        w->replicas = (gpus - w->prefill_workers * p) / d;
+        FT_TRY(ft__fleet_stands(b, w, rate, err));
+        if (w->lost == FT_FLEET_STANDS) return FT_OK;
+        if (w->lost == FT_FLEET_TTFT)
+            low = w->prefill_workers + 1;
+        else
+            high = w->prefill_workers - 1;
     }
-    while (w->replicas > 1 && gpus - w->replicas * each < prefills) w->replicas--;
-    w->prefill_workers = (gpus - w->replicas * each) / prefills;
-    return w->prefill_workers > 0;
+    return FT_OK;
 }
 
 /* What one engine's rate puts beyond the GPUs there are, or far beyond the best, may do with fewer behind a router. */
@@ -136,8 +143,13 @@ static ft_status with_fewer(ft_fleet_bench *b, ft_way *w, double rate, ft_error 
     ft_way fewer = *w;
     int64_t gpus = b->best > 0 && b->best < b->most ? b->best : b->most;
     w->lost = w->gpus > b->most ? FT_FLEET_TOO_MANY : FT_FLEET_MORE;
-    if (!cut(&fewer, gpus)) return FT_OK;
-    FT_TRY(stands(b, &fewer, rate, err));
+    if (w->prefill.tp) {
+        FT_TRY(divided(b, &fewer, gpus, rate, err));
+    } else {
+        fewer.replicas = gpus / ft__engine_gpus(&w->layout);
+        if (!fewer.replicas) return FT_OK;
+        FT_TRY(ft__fleet_stands(b, &fewer, rate, err));
+    }
     if (fewer.lost == FT_FLEET_STANDS)
         *w = fewer;
     else
@@ -145,7 +157,7 @@ static ft_status with_fewer(ft_fleet_bench *b, ft_way *w, double rate, ft_error 
     return FT_OK;
 }
 
-static ft_status fewest(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
+ft_status ft__fleet_fewest(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err)
 {
     for (int i = 0; i <= STEPS / 2; i++) {
         w->gpus = gpus_of(w);
@@ -163,8 +175,6 @@ static ft_status fewest(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     return FT_OK;
 }
 
-static int64_t needed(double rate, double each) { return each > 0 ? (int64_t)fmax(1, ceil(rate / each)) : 1; }
-
 /* -- the same engines do both ------------------------------------------------------------------ */
 
 static ft_status together(ft_fleet_bench *b, ft_way *w, ft_error *err)
@@ -179,7 +189,7 @@ static ft_status together(ft_fleet_bench *b, ft_way *w, ft_error *err)
     FT_TRY(settle(b, w, err));
     w->alone = w->rate;
     if (w->lost != FT_FLEET_STANDS) return FT_OK;
-    w->replicas = f->goal == FT_FLEET_GPUS ? needed(f->rate, w->alone) : b->most / each;
+    w->replicas = f->goal == FT_FLEET_GPUS ? ft__fleet_needed(f->rate, w->alone) : b->most / each;
     w->gpus = gpus_of(w);
     return FT_OK;
 }
@@ -192,6 +202,18 @@ static int by_number(const void *a, const void *b)
     return by_layout(x, y);
 }
 
+/* The most that so many engines carry: settings that one engine did better with by itself must do so here too. */
+static ft_status most(ft_fleet_bench *b, ft_way *w, ft_error *err)
+{
+    ft_way own = *w;
+    FT_TRY(ft__fleet_find(b, w, w->alone * (double)w->replicas, true, err));
+    if (!w->budget && !w->max_seqs) return FT_OK;
+    own.budget = own.max_seqs = 0;
+    FT_TRY(ft__fleet_find(b, &own, own.alone * (double)own.replicas, true, err));
+    if (worth(b->fleet, &own) >= worth(b->fleet, w)) *w = own;
+    return FT_OK;
+}
+
 /* Those that need fewest by themselves first: far behind them nothing is simulated. */
 static ft_status behind_router(ft_fleet_bench *b, ft_error *err)
 {
@@ -200,73 +222,12 @@ static ft_status behind_router(ft_fleet_bench *b, ft_error *err)
     for (size_t i = 0; i < f->count; i++) {
         ft_way *w = &f->ways[i];
         if (w->lost != FT_FLEET_STANDS) continue;
-        const ft_plan_request *r = f->asked;
-        if (r->progress)
-            r->progress(r->watcher, "several engines",
-                        ENGINES_PART + (1 - ENGINES_PART) * (double)i / (double)f->count);
+        ft__fleet_tell(b, "several engines", ENGINES_PART * (1 + (double)i / (double)f->count) / 2);
         if (f->goal == FT_FLEET_GPUS)
-            FT_TRY(fewest(b, w, f->rate, err));
+            FT_TRY(ft__fleet_fewest(b, w, f->rate, err));
         else
-            FT_TRY(ft__fleet_find(b, w, w->alone * (double)w->replicas, true, err));
+            FT_TRY(most(b, w, err));
     }
-    return FT_OK;
-}
-
-/* -- engines of their own ---------------------------------------------------------------------- */
-
-/* Requests per second that one engine of a kind keeps up with, beside more of the other kind than it needs. */
-static ft_status alone(ft_fleet_bench *b, const ft_engine_layout *l, bool prefills, double *out, ft_error *err)
-{
-    double guess = b->guess * (double)ft__engine_gpus(l);
-    ft_way w = {.layout = *l, .prefill = *l, .replicas = 1, .prefill_workers = 1};
-    *(prefills ? &w.replicas : &w.prefill_workers) = (int64_t)FT_K_FLEET_PLENTY;
-    FT_TRY(ft__fleet_find(b, &w, guess, false, err));
-    *out = w.lost == FT_FLEET_STANDS ? w.rate : 0;
-    return FT_OK;
-}
-
-/* So many GPUs: the numbers of both kinds that carry most. */
-static void share_out(const ft_fleet_bench *b, ft_way *w, double prefills, double decodes)
-{
-    int64_t p = ft__engine_gpus(&w->prefill), d = ft__engine_gpus(&w->layout);
-    double best = 0;
-    for (int64_t n = 1; n * p + d <= b->most; n++) {
-        int64_t left = (b->most - n * p) / d;
-        double carries = fmin((double)n * prefills, (double)left * decodes);
-        if (carries <= best) continue;
-        best = carries;
-        w->prefill_workers = n;
-        w->replicas = left;
-    }
-}
-
-static ft_status apart(ft_fleet_bench *b, const ft_engine_layout *layouts, size_t count, ft_error *err)
-{
-    enum { MOST = 16 };
-    double prefills[MOST] = {0}, decodes[MOST] = {0};
-    ft_fleet *f = b->fleet;
-    if (count > MOST) count = MOST;
-    for (size_t i = 0; i < count; i++) {
-        FT_TRY(alone(b, &layouts[i], true, &prefills[i], err));
-        FT_TRY(alone(b, &layouts[i], false, &decodes[i], err));
-    }
-    for (size_t p = 0; p < count; p++)
-        for (size_t d = 0; d < count; d++) {
-            ft_way w = {.layout = layouts[d], .prefill = layouts[p], .alone = decodes[d]};
-            if (!(prefills[p] > 0 && decodes[d] > 0)) continue;
-            w.replicas = needed(f->rate, decodes[d]);
-            w.prefill_workers = needed(f->rate, prefills[p]);
-            if (f->goal == FT_FLEET_RATE) {
-                w.replicas = 0;
-                share_out(b, &w, prefills[p], decodes[d]);
-                if (w.replicas == 0) continue;
-                FT_TRY(ft__fleet_find(
-                    b, &w, fmin((double)w.prefill_workers * prefills[p], (double)w.replicas * decodes[d]), true, err));
-            } else {
-                FT_TRY(fewest(b, &w, f->rate, err));
-            }
-            FT_TRY(add(f, &w, err));
-        }
     return FT_OK;
 }
 
@@ -274,7 +235,7 @@ static ft_status apart(ft_fleet_bench *b, const ft_engine_layout *layouts, size_
 
 /* What stands first: the fewest GPUs and of those the fastest; or the most requests, the most tokens, per GPU that is
  * there. Behind it what loses, by what it loses by. */
-static int by_gpus(const void *a, const void *b)
+int ft__fleet_by_gpus(const void *a, const void *b)
 {
     const ft_way *x = a, *y = b;
     if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
@@ -283,7 +244,7 @@ static int by_gpus(const void *a, const void *b)
     return by_layout(x, y);
 }
 
-static int by_rate(const void *a, const void *b)
+int ft__fleet_by_rate(const void *a, const void *b)
 {
     const ft_way *x = a, *y = b;
     if (x->lost != y->lost) return x->lost < y->lost ? -1 : 1;
@@ -338,33 +299,42 @@ static ft_status open_search(ft_fleet_bench *b, ft_error *err)
     return FT_OK;
 }
 
+static ft_status search(ft_fleet_bench *b, ft_engine_layout *layouts, size_t count, ft_error *err)
+{
+    ft_fleet *f = b->fleet;
+    const ft_plan_request *r = f->asked;
+    size_t fitting = 0;
+    bool whole = false; /* something does without stages */
+    for (size_t i = 0; i < count; i++) {
+        ft_way w = {.layout = layouts[i]};
+        ft__fleet_tell(b, "one engine", ENGINES_PART * (double)i / (double)count / 2);
+        if (w.layout.pp > 1 && whole && !r->pp.count) continue;
+        FT_TRY(together(b, &w, err));
+        FT_TRY(ft__fleet_add(f, &w, err));
+        whole = whole || (w.lost == FT_FLEET_STANDS && w.layout.pp == 1);
+        if (w.lost == FT_FLEET_MEMORY) continue;
+        layouts[fitting++] = layouts[i];
+    }
+    FT_TRY(behind_router(b, err));
+    return f->goal == FT_FLEET_OFFLINE ? FT_OK : ft__fleet_apart(b, layouts, fitting, err);
+}
+
 ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
                        ft_error *err)
 {
     *out = (ft_fleet){.asked = r};
     ft_fleet_bench b = {.ft = ft, .scratch = scratch, .fleet = out};
     ft_engine_layout *layouts = NULL;
-    size_t count = 0, fitting = 0;
+    size_t count = 0;
     FT_TRY(open_search(&b, err));
     ft_status status = ft__fleet_layouts(&b, &layouts, &count, err);
     if (status == FT_OK && !count) status = no_such_engine(&b, err);
-    bool whole = false; /* something fits without stages */
-    for (size_t i = 0; status == FT_OK && i < count; i++) {
-        ft_way w = {.layout = layouts[i]};
-        if (r->progress) r->progress(r->watcher, "one engine", ENGINES_PART * (double)i / (double)count);
-        if (w.layout.pp > 1 && whole && !r->pp.count) continue;
-        status = together(&b, &w, err);
-        if (status == FT_OK) status = add(out, &w, err);
-        if (w.lost == FT_FLEET_MEMORY) continue;
-        whole = true;
-        layouts[fitting++] = layouts[i];
-    }
-    if (status == FT_OK) status = behind_router(&b, err);
-    if (status == FT_OK && out->goal != FT_FLEET_OFFLINE) status = apart(&b, layouts, fitting, err);
+    if (status == FT_OK)
+        status = r->exhaustive ? ft__fleet_every(&b, layouts, count, err) : search(&b, layouts, count, err);
     free(layouts);
     if (status != FT_OK) return status;
     for (size_t i = 0; i < r->idle.count; i++) ft__idle_put(&out->idle, r->idle.at[i].key, r->idle.at[i].why);
-    qsort(out->ways, out->count, sizeof *out->ways, out->goal == FT_FLEET_GPUS ? by_gpus : by_rate);
+    qsort(out->ways, out->count, sizeof *out->ways, out->goal == FT_FLEET_GPUS ? ft__fleet_by_gpus : ft__fleet_by_rate);
     while (out->plans < out->count && out->ways[out->plans].lost == FT_FLEET_STANDS) out->plans++;
     ft__fleet_compare(out);
     for (size_t i = 0; !out->plans && i < out->count; i++) {

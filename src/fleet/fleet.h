@@ -87,13 +87,33 @@ typedef struct ft_fleet_bench {
     int64_t heads, experts, domain, most; /* most: GPUs that are looked at */
     int64_t best;                         /* GPUs of the best so far; 0: none yet */
     double guess;                         /* requests per second and GPU, of the last layout; 0: none yet */
+    const char *stage;                    /* of the search, and how much of it is done */
+    double done;
     bool verdict_alone; /* a way that misses the objectives is not asked what else it is, nor why it misses them */
 } ft_fleet_bench;
+/* What else an engine is tried with: tokens of an iteration, sequences at once. */
+enum { FT_FLEET_BUDGETS = 5, FT_FLEET_SEQUENCES = 4 };
+extern const int64_t ft__fleet_budgets[FT_FLEET_BUDGETS], ft__fleet_sequences[FT_FLEET_SEQUENCES];
+ft_status ft__fleet_add(ft_fleet *f, const ft_way *w, ft_error *err);
+/* The better way first. */
+int ft__fleet_by_gpus(const void *a, const void *b);
+int ft__fleet_by_rate(const void *a, const void *b);
+/* Tells who watches the search; again before every simulation (trial.c). */
+void ft__fleet_tell(ft_fleet_bench *b, const char *stage, double done);
+/* As few engines as keep the objectives at a rate, from the numbers of the way on. */
+ft_status ft__fleet_fewest(ft_fleet_bench *b, ft_way *way, double rate, ft_error *err);
+int64_t ft__fleet_needed(double rate, double each); /* engines */
+/* Of these layouts every pair (apart.c). */
+ft_status ft__fleet_apart(ft_fleet_bench *b, const ft_engine_layout *layouts, size_t count, ft_error *err);
+/* The search that passes nothing over (every.c). */
+ft_status ft__fleet_every(ft_fleet_bench *b, const ft_engine_layout *layouts, size_t count, ft_error *err);
 /* Layouts of one engine (space.c). The caller frees. */
 ft_status ft__fleet_layouts(const ft_fleet_bench *b, ft_engine_layout **out, size_t *count, ft_error *err);
 /* The way at a rate (trial.c): whether it keeps the objectives, and what clients see. What does not fit has lost by
  * memory. Offline there is no rate. */
 ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *way, double rate, ft_error *err);
+/* The same, and why it does not keep them is not asked. */
+ft_status ft__fleet_stands(ft_fleet_bench *b, ft_way *way, double rate, ft_error *err);
 /* The way at the highest rate that it keeps, from a guess on; found whole where `whole`. */
 ft_status ft__fleet_find(ft_fleet_bench *b, ft_way *way, double guess, bool whole, ft_error *err);
 #endif

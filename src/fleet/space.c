@@ -1,5 +1,5 @@
 /* space.c: layouts of one engine: tensor ranks inside of what NVLink joins, attention-data-parallel ranks with experts
- * spread over them, stages where nothing else fits. */
+ * spread over them, stages where nothing else fits or keeps the objectives. */
 #include <stdlib.h>
 
 #include "fleet/fleet.h"

@@ -132,6 +132,14 @@ static bool lacks_memory(ft_status status, const ft_serving *s, const ft_error *
            (status == FT_E_RANGE && !strcmp(err->where, "isl"));
 }
 
+void ft__fleet_tell(ft_fleet_bench *b, const char *stage, double done)
+{
+    const ft_plan_request *r = b->fleet->asked;
+    b->stage = stage;
+    b->done = done;
+    if (r->progress) r->progress(r->watcher, stage, done);
+}
+
 /* Engines that wait for nobody work alike, however many there are: so many of them stand for all. */
 static ft_way simulated_of(const ft_fleet *f, const ft_way *w)
 {
@@ -170,6 +178,7 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     if (status == FT_OK) status = ft__serve_of(b->ft, b->scratch, &request, NULL, &served, err);
     remember(b, &served);
     f->simulations++;
+    if (b->stage) ft__fleet_tell(b, b->stage, b->done);
     note_idle(f, &served);
     if (status == FT_OK) {
         take(&served, w);

@@ -122,7 +122,8 @@
       "(of serving `vllm`, `sglang`, `trtllm`): what starts each plan, as text under its `launch`; `all`: every one "  \
       "that starts such a plan")                                                                                       \
     FLAG(EXHAUSTIVE, "exhaustive", SWITCH, 0, 0, NO_WORDS, 0, "exhaustive", 0, NULL, PLANS,                            \
-      "forecast every layout that may fit", "false; true: every layout that may fit is forecast")                      \
+      "forecast every layout that may fit; of serving simulate every way",                                             \
+      "false; true: every layout that may fit is forecast; of serving every way, setting and number is simulated")     \
     FLAG(BY_GPUS, "by_gpus", SWITCH, 0, 0, NO_WORDS, 0, "by-gpus", 0, NULL, PLANS,                                     \
       "also the best plans of fewer and of more GPUs: time against GPUs",                                              \
       "false; true: the best plan of an eighth to twice as many GPUs, too")                                            \

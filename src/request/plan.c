@@ -245,6 +245,7 @@ ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out
     FT_TRY(ft__study_read(object, FT_ASK_PLAN_SERVE, &out->base, &said, err));
     if (ft__given(&said, FT_KEY_ID_PLAN_GPUS)) out->gpus = ft__whole_of(&said, FT_KEY_ID_PLAN_GPUS);
     out->top = ft__whole_of(&said, FT_KEY_ID_PLAN_TOP);
+    out->exhaustive = ft__switch_of(&said, FT_KEY_ID_EXHAUSTIVE);
     if (ft__key_get(ft__key_get(object, FT_KEY_ID_PARALLEL), FT_KEY_ID_GPUS))
         return ft__fail_at(err, FT_E_KEY, "parallel.gpus", 0, 0,
                            "how many GPUs a plan may have is \"gpus\" itself, not part of \"parallel\"");
