@@ -23,7 +23,7 @@ ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash
 DEFAULTS = ("execution", "attention", "compile_scope", "loss", "cp_kind", "expert_dispatch", "master_weights", "zero")
 LOSSES = {"model": "of_model"}
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
-SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS"}
+SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS", "loss": "FT_SCOPE_LOSS"}
 KEYS = {"name", "title", "date", "base", "default_for", "default_gpus", "models", "defaults", "traits", "sources", "notes"}
 
 

@@ -93,7 +93,7 @@ class EveryKey(TypedDict, total=False):
     execution: Literal["eager", "fused", "compile", "cuda_graph", "ideal", "torchscript"]
     pytorch: str
     stack: str | Mapping[str, Any]
-    compile_scope: Literal["auto", "model", "layers"]
+    compile_scope: Literal["auto", "model", "layers", "loss"]
     fusions: Literal["recipe", "plain"]
     optimizer: Literal[
         "adamw",

@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "graph/batchnorm.h"
 #include "graph/fusion.h"
 #include "graph/fusion_constants.h"
 
@@ -206,40 +205,6 @@ static bool sums_down(const ft_node *n, ft_part part, const ft_tensor *t)
 /* Rows that do not begin at multiples of 16 bytes are read an element at a time. */
 static bool odd_rows(const ft_node *n) { return n->op.kind == FT_OP_ROW && n->op.u.row.cols % 8; }
 
-/* Whether the group makes what the node reads, and keeps it to itself. */
-static bool made_inside(const ft_fusion *f, int32_t block, int32_t group, int32_t at)
-{
-    const int32_t maker = f->from[at][0];
-    const ft_ref root = f->root[f->g->nodes[f->g->blocks[block].first + at].in[0]];
-    if (maker < 0 || f->group_of[maker] < 0 || ft__group_find(f, f->group_of[maker]) != group) return false;
-    return !f->outside[root] && !(f->flags[root] & (FT_FAR | FT_WHOLE_COPY));
-}
-
-/* Batch norms of a training step and group norms look at everything twice: moments first, then the result. What the
- * result's kernel computes from its operands the moments' kernel computes, too. */
-static void emit_moments(making *m, int32_t group, int32_t at)
-{
-    ft_fusion *f = m->f;
-    const ft_node *n = &f->g->nodes[f->g->blocks[m->block].first + at];
-    const bool back = n->phase == FT_BACKWARD, grouped = ft__is_groupnorm(n);
-    if (!back && f->inference && !grouped) return; /* they are given */
-    double bytes = 0;
-    for (int k = 0; k < n->in_count && k < (back ? 2 : 1); k++) bytes += ft__tensor_bytes(&f->g->tensors[n->in[k]]);
-    if (!grouped && made_inside(f, m->block, group, at)) bytes = fmax(bytes, m->k->read);
-    ft_node kernel = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, ft__fusion_space(f->g, n),
-                                     bytes, grouped ? FT_K_FUSION_WORK_MOMENTS : FT_K_FUSION_WORK_MOMENTS_DOWN);
-    ft__fusion_emit(f, &kernel); /* names nothing: the kernel behind it reads the same */
-    if (grouped) return;
-    /* Columns are summed in parts, which a kernel finishes; going forward it moves the running moments on, and another
-     * counts the batches seen. */
-    const double channels = n->out_count > 1 ? (double)f->g->tensors[n->out[1]].cols : 1;
-    ft_node rest = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), FT_FP32, channels * FT_K_FUSION_PARTS,
-                                   channels * FT_K_FUSION_PARTS * 8, 2);
-    ft__fusion_emit(f, &rest);
-    ft_node seen = ft__fusion_node(FT_DO_POINTWISE, n->phase, FT_AT(FUSED_MOMENTS), FT_FP32, 1, 16, 1);
-    if (!back) ft__fusion_emit(f, &seen);
-}
-
 static ft_ref like(ft_fusion *f, ft_ref x, int32_t block)
 {
     ft_tensor t = f->g->tensors[x];
@@ -319,16 +284,34 @@ static void add_members(making *m, int32_t group, sums *s)
     m->k->work += odd;
 }
 
+static int32_t widest_operand(const ft_fused *k)
+{
+    int32_t widest = 0;
+    for (int32_t i = 1; i < k->in_count; i++)
+        if (k->in_bytes[i] > k->in_bytes[widest]) widest = i;
+    return widest;
+}
+
+/* Where the loss alone leaves the compiler nobody else has the logits, and their gradient is written over them. */
+static void write_over_logits(const ft_fusion *f, const ft_fused *k)
+{
+    if (!k->in_count || !k->out_count) return;
+    const ft_ref logits = f->root[k->in[widest_operand(k)]];
+    ft_tensor *gradient = &f->g->tensors[k->out[0]];
+    if (ft__tensor_bytes(&f->g->tensors[logits]) == ft__tensor_bytes(gradient)) gradient->storage = logits;
+}
+
 /* The logits are a result of the compiled model beside the loss: the caller holds them, and their own gradient, all
  * zeros, comes in and is added. */
 static ft_ref logits_gradient(making *m)
 {
     ft_fusion *f = m->f;
     ft_fused *k = m->k;
-    int32_t widest = 0;
-    for (int32_t i = 1; i < k->in_count; i++)
-        if (k->in_bytes[i] > k->in_bytes[widest]) widest = i;
-    if (k->in_count) hold_on(f, k->in[widest]);
+    if (f->how & FT_FUSE_LOSS_ALONE) {
+        write_over_logits(f, k);
+        return FT_NONE;
+    }
+    if (k->in_count) hold_on(f, k->in[widest_operand(k)]);
     if (!k->out_count || f->g->tensors[k->out[0]].cols % 8) return FT_NONE; /* padded: its own compiled piece */
     ft_ref zeros = like(f, k->out[0], m->block);
     if (zeros == FT_NONE) return zeros;
@@ -357,7 +340,7 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
     for (int32_t i = 0; i < out->in_count; i++) out->read += out->in_bytes[i];
     out->bytes += out->read;
     for (int32_t i = p->head; i >= 0; i = f->next[i])
-        if (g->nodes[first + i].verb == FT_DO_BATCHNORM) emit_moments(&m, group, i);
+        if (g->nodes[first + i].verb == FT_DO_BATCHNORM) ft__fusion_moments(f, out, b, group, i);
     if (p->rows && m.running > 0 && g->blocks[b].repeat > 1) {
         out->bytes += FT_RUNNING_SUM_BYTES(m.running, out->summand);
         for (int32_t i = 0; i < out->in_count; i++)

@@ -267,6 +267,7 @@ enum {
     FT_FUSE_POINTWISE = 8,        /* pointwise operators alone: no reduction joins them */
     FT_FUSE_LONE_AS_WRITTEN = 16, /* an operator that joins none stays the framework's kernel, views and copies too;
                                      what is kept going forward is read going back, not computed again */
+    FT_FUSE_LOSS_ALONE = 32,      /* the loss alone leaves the compiler, not the logits */
     FT_FUSE_KEEPS_FUNCTIONS = 4,  /* values of costly functions go through memory, where several want them */
 };
 /* Whether Inductor turns the pictures of such a net to channels-last (turned.c). */

@@ -163,6 +163,7 @@ static const ft_arch *in_a_framework(const ft_arch *arch, const ft_workload *w, 
 static unsigned how_fused(const ft_stack *stack, const ft_workload *w)
 {
     return (w->scope == FT_SCOPE_LAYERS ? FT_FUSE_LAYERS_ONLY : 0u) |
+           (w->scope == FT_SCOPE_LOSS ? FT_FUSE_LOSS_ALONE : 0u) |
            (stack->reductions_end ? FT_FUSE_REDUCTIONS_END : 0u) |
            (stack->keeps_functions ? FT_FUSE_KEEPS_FUNCTIONS : 0u);
 }

@@ -131,7 +131,7 @@ static ft_status read_defaults(const json_t *object, const char *where, ft_stack
 {
     static const char *const keys[] = {"execution",       "attention", "compile_scope",  "loss",   "cp_kind",
                                        "expert_dispatch", "zero",      "master_weights", "pytorch"};
-    static const char *const scopes[] = {"auto", "model", "layers"};
+    static const char *const scopes[] = {"auto", "model", "layers", "loss"};
     static const char *const kinds[] = {"ring", "ulysses", "gather", "pytorch"};
     static const char *const dispatches[] = {"copies", "once"};
     const json_t *said = json_object_get(object, "defaults");

@@ -37,7 +37,12 @@ extern const char *const ft__attention_words[FT_ATTENTION_KINDS];
 extern const char *const ft__execution_words[FT_RUN_COUNT];
 /* What torch.compile is given: the whole model with its loss, or every layer by itself, so that what is no layer
  * (embedding, head, loss) runs as written. Open: as FSDP is used, which is by layers; the whole model elsewhere. */
-typedef enum ft_compile_scope { FT_SCOPE_OPEN, FT_SCOPE_MODEL, FT_SCOPE_LAYERS } ft_compile_scope;
+typedef enum ft_compile_scope {
+    FT_SCOPE_OPEN,
+    FT_SCOPE_MODEL,  /* with its loss; both are handed out */
+    FT_SCOPE_LAYERS, /* each by itself */
+    FT_SCOPE_LOSS    /* the model with its loss, which alone is handed out */
+} ft_compile_scope;
 /* Kernels that NVIDIA's recipes turn on beyond Megatron-Core's defaults: as the stack has them, with, or without. */
 typedef enum ft_fusions { FT_FUSIONS_OF_STACK, FT_FUSIONS_RECIPE, FT_FUSIONS_PLAIN } ft_fusions;
 typedef enum ft_cache_kind { FT_CACHE_PAGED, FT_CACHE_STATIC, FT_CACHE_DYNAMIC } ft_cache_kind;

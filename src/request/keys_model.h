@@ -98,9 +98,11 @@
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
       "for `execution`, `attention`, `compile_scope`, `loss`, `cp_kind`, `master_weights` and `zero`")                 \
     FLAG(COMPILE_SCOPE, "compile_scope", WORD, 0, 0, WORDS(scope), 0, "compile-scope", 0, NULL, STEPS | LARGEST,       \
-      "with compile: the whole model and its loss, or each layer by itself (as with FSDP)",                            \
-      "of `compile`: `model` (with its loss), `layers` (each by itself, the rest eager), `auto`: layers under FSDP "   \
-      "(`zero` 3), else the model")                                                                                    \
+      "with compile: the whole model and its loss, each layer by itself (as with FSDP), or loss: a function that "     \
+      "returns the loss alone",                                                                                        \
+      "of `compile`: `model` (with its loss; logits are handed out beside it, as transformers does, and held), `loss` "\
+      "(the same in a function that returns the loss alone), `layers` (each by itself, the rest eager), `auto`: "      \
+      "layers under FSDP (`zero` 3), else the model")                                                                  \
     FLAG(FUSIONS, "fusions", WORD, 0, 0, WORDS(fusion), 0, "fusions", 0, NULL, STEPS | LARGEST,                        \
       "with fused: with or without what NVIDIA's recipes add to Megatron-Core's defaults",                             \
       "of `fused`: `recipe`: also what NVIDIA's recipes turn on beyond Megatron-Core's defaults, the rotary kernels "  \

@@ -28,8 +28,8 @@ const char *const ft__ask_words[FT_ASK_COUNT] = {
 };
 const char *const ft__task_words[FT_TASK_COUNT] = {
     [FT_TRAIN] = "train", [FT_FORWARD_PASS] = "forward", [FT_PREFILL] = "prefill", [FT_DECODE] = "decode"};
-const char *const ft__scope_words[3] = {
-    [FT_SCOPE_OPEN] = "auto", [FT_SCOPE_MODEL] = "model", [FT_SCOPE_LAYERS] = "layers"};
+const char *const ft__scope_words[4] = {
+    [FT_SCOPE_OPEN] = "auto", [FT_SCOPE_MODEL] = "model", [FT_SCOPE_LAYERS] = "layers", [FT_SCOPE_LOSS] = "loss"};
 const char *const ft__fusion_words[2] = {"recipe", "plain"};
 const char *const ft__cache_words[3] = {
     [FT_CACHE_PAGED] = "paged", [FT_CACHE_STATIC] = "static", [FT_CACHE_DYNAMIC] = "dynamic"};

@@ -42,7 +42,7 @@ enum { FT_LOOK_COUNT = 16 }; /* colours of data/style */
 
 extern const char *const ft__ask_words[FT_ASK_COUNT];
 extern const char *const ft__task_words[FT_TASK_COUNT];
-extern const char *const ft__scope_words[3];
+extern const char *const ft__scope_words[4];
 extern const char *const ft__fusion_words[2];
 extern const char *const ft__cache_words[3];
 extern const char *const ft__optimizer_words[FT_OPTIMIZER_COUNT];
