@@ -2,8 +2,8 @@
  *
  * fusion.c walks, fusion_member.c knows the operators, fusion_group.c decides who runs with whom, fusion_keep.c what
  * the backward pass computes again instead of reading it, fusion_kernel.c what a fused kernel moves, fusion_library.c
- * what a compiler does around library calls, fusion_moments.c what runs before a norm, fusion_vector.c which of the
- * library's it does not make. */
+ * what a compiler does around library calls, fusion_moments.c what runs before a norm, fusion_over.c what is written
+ * over, fusion_vector.c which of the library's kernels it does not call. */
 #ifndef FT_GRAPH_FUSION_H
 #define FT_GRAPH_FUSION_H
 #include "graph/graph.h"
@@ -124,6 +124,11 @@ void ft__fusion_emit(ft_fusion *f, const ft_node *n);
 void ft__fusion_hold(ft_fusion *f, ft_ref x); /* nothing runs, but x is still there */
 /* The kernel of a group, and the small ones beside it; returns the number of its node or -1 when nobody needs it. */
 int32_t ft__fusion_kernel(ft_fusion *f, int32_t block, int32_t group, ft_fused *out);
+/* The operand with the most bytes. */
+int32_t ft__fusion_widest(const ft_fused *k);
+/* Lets a group's results take the memory of operands that die with it, and the logits' gradient that of the logits. */
+void ft__fusion_over(ft_fusion *f, const ft_fused *k, int32_t block, int32_t group);
+void ft__fusion_over_logits(const ft_fusion *f, const ft_fused *k);
 /* Moments of the norm at `at` of the block, whose group's kernel is `k`. */
 void ft__fusion_moments(ft_fusion *f, const ft_fused *k, int32_t block, int32_t group, int32_t at);
 /* What a group's kernel moves more, and the kernels before it, where a compiler cannot do all of it in one. */

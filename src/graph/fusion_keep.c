@@ -25,6 +25,7 @@ static bool repeatable(const ft_node *n)
     case FT_DO_COPY:
     case FT_DO_CAT:
     case FT_DO_FILL: return true;
+    case FT_DO_BATCHNORM: return n->phase == FT_FORWARD; /* given its moments, which are small, and saved */
     case FT_DO_ROW: /* given the row's maximum and sum, or its moments: small, and saved */
         return n->op.pass == FT_PASS_FWD &&
                (is_row(n, "layernorm") || is_row(n, "rmsnorm") || is_row(n, "softmax") || is_row(n, "log_softmax"));

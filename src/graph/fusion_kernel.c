@@ -284,23 +284,6 @@ static void add_members(making *m, int32_t group, sums *s)
     m->k->work += odd;
 }
 
-static int32_t widest_operand(const ft_fused *k)
-{
-    int32_t widest = 0;
-    for (int32_t i = 1; i < k->in_count; i++)
-        if (k->in_bytes[i] > k->in_bytes[widest]) widest = i;
-    return widest;
-}
-
-/* Where the loss alone leaves the compiler nobody else has the logits, and their gradient is written over them. */
-static void write_over_logits(const ft_fusion *f, const ft_fused *k)
-{
-    if (!k->in_count || !k->out_count) return;
-    const ft_ref logits = f->root[k->in[widest_operand(k)]];
-    ft_tensor *gradient = &f->g->tensors[k->out[0]];
-    if (ft__tensor_bytes(&f->g->tensors[logits]) == ft__tensor_bytes(gradient)) gradient->storage = logits;
-}
-
 /* The logits are a result of the compiled model beside the loss: the caller holds them, and their own gradient, all
  * zeros, comes in and is added. */
 static ft_ref logits_gradient(making *m)
@@ -308,10 +291,10 @@ static ft_ref logits_gradient(making *m)
     ft_fusion *f = m->f;
     ft_fused *k = m->k;
     if (f->how & FT_FUSE_LOSS_ALONE) {
-        write_over_logits(f, k);
+        ft__fusion_over_logits(f, k);
         return FT_NONE;
     }
-    if (k->in_count) hold_on(f, k->in[widest_operand(k)]);
+    if (k->in_count) hold_on(f, k->in[ft__fusion_widest(k)]);
     if (!k->out_count || f->g->tensors[k->out[0]].cols % 8) return FT_NONE; /* padded: its own compiled piece */
     ft_ref zeros = like(f, k->out[0], m->block);
     if (zeros == FT_NONE) return zeros;
@@ -346,6 +329,7 @@ int32_t ft__fusion_kernel(ft_fusion *f, int32_t b, int32_t group, ft_fused *out)
         for (int32_t i = 0; i < out->in_count; i++)
             if (out->in_bytes[i] >= m.running) hold_on(f, out->in[i]);
     }
+    ft__fusion_over(f, out, b, group);
     ft_ref zeros = m.loss_back ? logits_gradient(&m) : FT_NONE;
     ft_at name = ft__fusion_site(f, m.names ? m.name : "fused_copy");
     if (!name || f->failed) {

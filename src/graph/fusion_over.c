@@ -1,0 +1,68 @@
+/* fusion_over.c: results that are written over what nobody reads any more. */
+#include "graph/fusion.h"
+
+int32_t ft__fusion_widest(const ft_fused *k)
+{
+    int32_t widest = 0;
+    for (int32_t i = 1; i < k->in_count; i++)
+        if (k->in_bytes[i] > k->in_bytes[widest]) widest = i;
+    return widest;
+}
+
+/* A storage and its views lie in another's memory from here on. */
+static void lay_over(ft_graph *g, ft_ref storage, ft_ref memory)
+{
+    for (ft_ref t = storage; t < g->tensor_count; t++)
+        if (g->tensors[t].storage == storage) g->tensors[t].storage = memory;
+}
+
+/* Where the loss alone leaves the compiler nobody else has the logits, and their gradient is written over them. */
+void ft__fusion_over_logits(const ft_fusion *f, const ft_fused *k)
+{
+    if (!k->in_count || !k->out_count) return;
+    const ft_ref logits = f->root[k->in[ft__fusion_widest(k)]];
+    const ft_tensor *gradient = &f->g->tensors[k->out[0]];
+    if (ft__tensor_bytes(&f->g->tensors[logits]) == ft__tensor_bytes(gradient)) lay_over(f->g, k->out[0], logits);
+}
+
+/* Nodes of the group that read this storage. */
+static int32_t readers_inside(const ft_fusion *f, int32_t block, int32_t group, ft_ref root)
+{
+    const ft_node *nodes = &f->g->nodes[f->g->blocks[block].first];
+    int32_t count = 0;
+    for (int32_t i = f->groups[group].head; i >= 0; i = f->next[i])
+        for (int k = 0; k < nodes[i].in_count; k++) count += f->root[nodes[i].in[k]] == root;
+    return count;
+}
+
+static bool makes(const ft_fusion *f, int32_t block, int32_t group, ft_ref root)
+{
+    const int32_t at = f->maker[root] - f->g->blocks[block].first;
+    if (f->home[root] != block || at < 0 || f->group_of[at] < 0) return false;
+    return ft__group_find(f, f->group_of[at]) == group;
+}
+
+/* This block made it, and nobody outside of the group reads it. What products made is left alone: compiled GPT-2 and
+ * Mistral hold their gates beside what follows from them, where nets write norms over what convolutions made. */
+static bool dies(const ft_fusion *f, int32_t block, int32_t group, ft_ref root)
+{
+    if (f->home[root] != block || f->maker[root] < 0 || f->g->tensors[root].role != FT_ACTIVATION) return false;
+    if (f->flags[root] & (FT_FAR | FT_ASKED | FT_REWRITTEN)) return false;
+    const ft_verb verb = f->g->nodes[f->maker[root]].verb;
+    if (verb == FT_DO_LINEAR || verb == FT_DO_MATMUL) return false;
+    return f->uses[root] == readers_inside(f, block, group, root);
+}
+
+/* A result is written over an operand of its size that dies (Inductor's inplace_buffers); an operand serves once. */
+void ft__fusion_over(ft_fusion *f, const ft_fused *k, int32_t block, int32_t group)
+{
+    if (f->how & FT_FUSE_LONE_AS_WRITTEN) return; /* TorchScript's allocate their results */
+    for (int32_t o = 0, i = 0; o < k->out_count && i < k->in_count; i++) {
+        const ft_ref from = f->root[k->in[i]], to = f->root[k->out[o]];
+        if (from >= to || !dies(f, block, group, from) || !makes(f, block, group, to)) continue;
+        if (f->g->tensors[to].role != FT_ACTIVATION) continue;
+        if (ft__tensor_bytes(&f->g->tensors[from]) != ft__tensor_bytes(&f->g->tensors[to])) continue;
+        lay_over(f->g, to, from);
+        o++;
+    }
+}
