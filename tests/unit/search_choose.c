@@ -9,24 +9,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "bare_context.h"
 #include "foretell.h"
 #include "search/choose.h"
-
-static ft_context *ft;
-
-static int open_context(void **state)
-{
-    ft_error err = {0};
-    (void)state;
-    return ft_open(&ft, NULL, &err) == FT_OK ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    ft_close(ft);
-    return 0;
-}
 
 typedef struct heard {
     int times;
