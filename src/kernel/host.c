@@ -124,15 +124,25 @@ static double tensors_us(const ft_issuer *by, const ft_node *n)
     return as_operators(by, call + each * (double)n->op.u.optimizer.tensors);
 }
 
+/* A compiler's wrapper launches its own kernels and calls products with a place for their results; gradients of
+ * convolutions and of attention it leaves to the framework's dispatcher, where they cost what they cost an eager pass
+ * (torch/_inductor/lowering.py, make_fallback). */
+static double compiled_us(const ft_issuer *by, const ft_node *n)
+{
+    const ft_host *host = of(by);
+    if (by->us_per_op > 0) return by->us_per_op;
+    const bool left = n->verb == FT_DO_CONV || n->verb == FT_DO_ATTENTION;
+    const double launch = host->compiled.launch_us;
+    return left && n->phase == FT_BACKWARD ? fmax(launch, host->operators[n->verb].backward_us) : launch;
+}
+
 double ft__host_node_us(const ft_issuer *by, const ft_node *n)
 {
     const ft_host *host = of(by);
     if (by->dispatch == FT_DISPATCH_NONE || by->dispatch == FT_DISPATCH_GRAPH) return 0;
     bool runs = ft__node_runs(n), waits = n->verb == FT_DO_SYNC || n->synced;
     if (by->dispatch == FT_DISPATCH_COMPILED && n->phase != FT_UPDATE)
-        return runs    ? (by->us_per_op > 0 ? by->us_per_op : host->compiled.launch_us)
-               : waits ? host->compiled.wait_us
-                       : 0;
+        return runs ? compiled_us(by, n) : waits ? host->compiled.wait_us : 0;
     if ((unsigned)n->verb >= FT_VERB_COUNT || only_holds(n)) return 0;
     const ft_host_operator *c = &host->operators[n->verb];
     double once = n->phase == FT_BACKWARD || n->phase == FT_UPDATE ? c->backward_us

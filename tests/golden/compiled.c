@@ -54,7 +54,7 @@ static void rounds_are_met(void **state)
     golden_holds(first.wall < 0.125, "first round, wall: %.3f, at most 0.125", first.wall);
     golden_holds(first.memory < 0.052, "first round, memory: %.3f, at most 0.052", first.memory);
     golden_holds(second.busy < 0.12, "second round, busy: %.3f, at most 0.12", second.busy);
-    golden_holds(second.wall < 0.13, "second round, wall: %.3f, at most 0.13", second.wall);
+    golden_holds(second.wall < 0.11, "second round, wall: %.3f, at most 0.11", second.wall);
     golden_holds(second.memory < 0.16, "second round, memory: %.3f, at most 0.16", second.memory);
 }
 
