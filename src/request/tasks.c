@@ -55,8 +55,7 @@ const ft_task_row ft__tasks[FT_ASK_COUNT] = {
                        false},
     [FT_ASK_PLAN_SERVE] = {{FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_SERVE, FT_SECTION_PLAN},
                            4,
-                           SERVED
-                           " framework allow objective constraints by_gpus global_batch batch recompute",
+                           SERVED " framework allow objective constraints by_gpus global_batch batch recompute",
                            "model gpu",
                            false},
     [FT_ASK_CHOOSE_SERVE] = {{FT_SECTION_COMMON, FT_SECTION_MODEL, FT_SECTION_SERVE, FT_SECTION_CHOOSE},

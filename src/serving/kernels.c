@@ -134,8 +134,8 @@ static void adapt(const ft_pricer *p, double tokens, double in, double parts, do
     ft__price_pass(p, 1, 2 * (tokens * (parts * rank + 2 * out) + awake * rank * out), sum);
 }
 
-/* An indexer's own products (DeepSeek V3.2): queries of narrow heads, a key for all of them and the heads' weights, whole
- * on each rank (vLLM's and SGLang's Indexer: ReplicatedLinear); then rotation and what narrows both to eight bits. */
+/* An indexer's own products (DeepSeek V3.2): queries of narrow heads, a key for all of them and the heads' weights,
+ * whole on each rank (vLLM's and SGLang's Indexer: ReplicatedLinear); then rotation and what narrows both to 8 bits. */
 static ft_status index_projections(ft_pricer *p, double tokens, ft_priced *sum, ft_error *err)
 {
     const ft_served *m = p->m;

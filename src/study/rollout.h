@@ -8,10 +8,10 @@
 typedef struct ft_rollout {
     double ms, low_ms, high_ms, joules, refit_ms;
     double spread; /* of the whole step's interval: a factor each way */
-    int64_t tp; /* tensor ranks of an engine */
-    bool fits;  /* its weights and what it decodes at once have room on a GPU by themselves */
-    bool apart; /* on GPUs of its own: those that train wait */
-    bool ahead; /* and generate for the next step meanwhile */
+    int64_t tp;    /* tensor ranks of an engine */
+    bool fits;     /* its weights and what it decodes at once have room on a GPU by themselves */
+    bool apart;    /* on GPUs of its own: those that train wait */
+    bool ahead;    /* and generate for the next step meanwhile */
 } ft_rollout;
 
 /* Who generates, and how much. */

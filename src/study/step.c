@@ -307,8 +307,7 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     *out = "";
     bool file = r->arch->warnings && *r->arch->warnings, even = r->work.answers.tokens > 0 && !r->work.answers.longest;
     bool said = r->remark[0] || r->beyond[0] || r->quantized[0];
-    if (!even && !*device && !said && !r->arch->nearest && !file && !r->idle_count && !*pages)
-        return FT_OK;
+    if (!even && !*device && !said && !r->arch->nearest && !file && !r->idle_count && !*pages) return FT_OK;
     ft__text_clear(&s->remarks);
     ft__text_add(&s->remarks, device);
     if (r->remark[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->remark);

@@ -289,8 +289,8 @@ static void read_file(ft_graph_reader *r)
     }
 }
 
-/* Whether Inductor turns its pictures to channels-last: the net is read once more beside this one to see its filters. In
- * fp32 they stay as they lie: that is unmeasured, and cuDNN's kernels without TF32 want them so. */
+/* Whether Inductor turns its pictures to channels-last: the net is read once more beside this one to see its filters.
+ * In fp32 they stay as they lie: that is unmeasured, and cuDNN's kernels without TF32 want them so. */
 static bool turned_by_compiler(const ft_maker *m)
 {
     const bool low = m->b.math == FT_FP16 || m->b.math == FT_BF16;

@@ -46,7 +46,7 @@ typedef struct ft_graph_reader {
     ft_ref first_fresh;  /* tensors from here on were made by the node being read */
     bool pictures;       /* a convolution was read: four axes are a picture's */
     bool nhwc;           /* the model's pictures come in channels-last, and so stand its filters */
-    bool turned;         /* a compiler turns pictures to channels-last as they come in, filters each time (graph/turned.c) */
+    bool turned;         /* a compiler turns pictures as they come in, filters each time (graph/turned.c) */
     ft_ref mask;         /* of eager attention: made once; FT_NONE */
     int64_t mask_rows, mask_cols;
 } ft_graph_reader;
