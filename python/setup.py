@@ -85,6 +85,7 @@ def compiled(build: Path) -> None:
         line += ["--cross-file", str(CROSS / "cross.ini")]
     elif sys.platform.startswith("linux"):
         line.append("-Dc_link_args=-Wl,-rpath,$ORIGIN")
+        line.append("-Dc_args=-fno-asynchronous-unwind-tables")  # C unwinds nothing: a hundred kilobytes of a wheel
     for step in (line, [*tool("ninja"), "-C", str(build)]):
         done = run(step)
         if done.returncode:
