@@ -1,10 +1,11 @@
 """Forward passes and training steps of models under torch.compile and without: compiled.py CASES OUT [SECONDS]
 
-CASES: a JSON line each with `request` (a config with its `model_type` or a net's name, `batch`, of texts `seq`, `dtype` bf16 or amp_bf16),
-`tasks` and forecasts, as python/measure/compiled.jsonl has them. The model is compiled by the default mode, and hands out its logits beside its
-loss; of a case that says `whole`, a function that hands out the loss alone. sdpa, random weights, no mask, fused AdamW in `train`. Rows have the compiled pass and, under `eager`, the same one before it was compiled: the median of
-seven between CUDA events, `busy_ms` the kernels' sum of one more pass under the profiler (the median of three), the allocator's peak.
-`graphs` counts what the compiler made of the pass: 1 where it did not have to stop.
+CASES: a JSON line each with `request` (a config with its `model_type` or a net's name, `batch`, of texts `seq`, `dtype` bf16 or
+amp_bf16), `tasks` and forecasts, as python/measure/compiled.jsonl has them. The model is compiled by the default mode, and hands out its
+logits beside its loss; of a case that says `whole`, a function that hands out the loss alone. sdpa, random weights, no mask, fused AdamW
+in `train`. Rows have the compiled pass and, under `eager`, the same one before it was compiled: the median of seven between CUDA events,
+`busy_ms` the kernels' sum of one more pass under the profiler (the median of three), the allocator's peak. `graphs` counts what the
+compiler made of the pass: 1 where it did not have to stop.
 """
 from __future__ import annotations
 
