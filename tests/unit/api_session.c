@@ -13,24 +13,10 @@
 
 #include <cmocka.h>
 
+#include "bare_context.h"
 #include "base/error.h"
 #include "failing_alloc.h"
 #include "kernel/embedded_predictor.h"
-
-static ft_context *ft;
-
-static int open_context(void **state)
-{
-    (void)state;
-    return ft_open(&ft, NULL, NULL) == FT_OK ? 0 : -1;
-}
-
-static int close_context(void **state)
-{
-    (void)state;
-    ft_close(ft);
-    return 0;
-}
 
 static const char *const requests[] = {
     "{\"task\":\"kernel\",\"op\":\"gemm\",\"m\":4096,\"n\":4096,\"k\":4096,\"gpu\":\"h100_sxm\"}",
