@@ -134,6 +134,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                        \
     X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                               \
     X(hooks_between, 0, 1, "zero 3: how far its hooks are from FSDP's to those around every module")              \
+    X(gathers_hold, 0, 1, "zero 3: eager: share of a gather during which kernels stand still")                    \
     X(update_elements, 0, 1e12, "zero 3: elements that an update takes at a time; 0: all")                        \
     X(bucket_buffers, 0, 2, "buffers of a whole bucket beside the gradients, from zero 1 on, on one GPU too")     \
     X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \

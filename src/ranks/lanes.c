@@ -247,6 +247,7 @@ static void ask_for(const ft_lanes *l, int32_t block, pass *p, ft_clocks *c)
     if (block < 0 || l->gather[block] <= 0) return;
     *lane = p->gathered = fmax(*lane, c->gpu) + l->gather[block];
     tell(l, FT_SEEN_GATHER, FT_AXIS_DATA, block, *lane - l->gather[block], *lane, 0);
+    c->gpu += l->holds * l->gather[block];
 }
 
 static void iterate(const ft_lanes *l, int32_t block, bool last, pass *p, ft_clocks *c)

@@ -59,6 +59,7 @@ typedef struct ft_lanes {
     const double *scatter; /* by block: ms to reduce one iteration's gradients while the backward pass goes on; 0 */
     const ft_sharded *sharded; /* by node; NULL: parameters are whole, or gathered by the block */
     double latency, gap;
+    double holds;       /* share of a gather during which kernels stand still */
     double queue;       /* kernels that may wait for the GPU; 0: any number */
     const bool *pieces; /* by node: an exchange in pieces beside the product that reads or makes what it moves;
                               * NULL: none does */

@@ -123,6 +123,7 @@ bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work);
 /* Whose loss over tensor ranks it is, where the graph does not have it already. */
 ft_loss_by ft__ranks_loss(const ft_parallel *p, const ft_workload *work);
 bool ft__ranks_overlaps(const ft_parallel *p, const ft_workload *work);
+double ft__ranks_holds(const ft_parallel *p, const ft_workload *work); /* share of a gather that kernels wait for */
 bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work); /* zero 3 of DeepSpeed of 2021 */
 /* Zero 1, gradients are summed to all ranks all the same. */
 bool ft__ranks_sums_whole(const ft_parallel *p, const ft_workload *work);

@@ -74,6 +74,12 @@ bool ft__ranks_by_parameter(const ft_parallel *p, const ft_workload *work)
     return ft__ranks_stack(p, work)->sharding == FT_SHARDING_PARAMETERS;
 }
 
+/* Measured of eager steps alone: hooks around modules break compiled graphs, which then gather otherwise. */
+double ft__ranks_holds(const ft_parallel *p, const ft_workload *work)
+{
+    return work->execution == FT_RUN_EAGER ? ft__ranks_stack(p, work)->gathers_hold : 0;
+}
+
 bool ft__ranks_sums_whole(const ft_parallel *p, const ft_workload *work)
 {
     if (p->zero != 1 || work->task != FT_TRAIN) return false;

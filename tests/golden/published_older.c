@@ -13,7 +13,7 @@ static const golden_bound sources[] = {
     {"FlagPerf, Paddle", 0.16, 0.36, 20},
     {"FlagPerf, Megatron-Core", 0.06, 0.16, 11},
     {"FlagPerf, FlagScale", 0.055, 0.17, 10},
-    {"FlagPerf, DeepSpeed", 0.08, 0.12, 4},
+    {"FlagPerf, DeepSpeed", 0.045, 0.07, 4},
     {"FlagPerf, Megatron-DeepSpeed", 0.11, 0.12, 2},
     {"PaddleNLP", 0.12, 0.13, 10},
     {"BigScience", 0.095, 0.33, 52},

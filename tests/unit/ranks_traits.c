@@ -95,6 +95,7 @@ static const turn turns[] = {
     {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
     {"hooks_between", "fsdp2", "1", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
     {"hooks_between", "sharded", "0", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, -1},
+    {"gathers_hold", "deepspeed", "0", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
     {"host_in_turn", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, -1},
     {"host_in_turn", "fsdp2", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
     {"waits_for_weights", "fsdp2", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
