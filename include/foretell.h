@@ -119,6 +119,7 @@ typedef struct ft_device {
     double price_usd_per_hour; /* 0: unknown */
     int exp_per_clk_per_sm;    /* exponentials that an SM starts per clock; 0: as on most GPUs */
     double power_cap_w;        /* limit set below tdp_w (nvidia-smi -pl); 0: none */
+    bool link_apart;           /* the bridge of a pair is sold apart: joins those of whom it is said */
 } ft_device;
 
 /* -- operators --------------------------------------------------------------------------------- */

@@ -59,12 +59,18 @@ static bool slots_alone(const ft_network *words)
     return words->p2p_off || (words->pcie_named && !words->nvlink_named && !words->xgmi_named);
 }
 
+/* A bridge that is sold apart is there when somebody says so. */
+static bool bridge_unsaid(const ft_device *device, const ft_network *words)
+{
+    return device->link_apart && !words->nvlink_named;
+}
+
 /* `words` may say that nodes are joined by PCIe alone, though the GPU has links: cards without their bridges, virtual
  * machines without the switch, NCCL that was told to leave peers alone (NCCL_P2P_DISABLE=1 is for NVLink too). A slot
  * never makes a card faster than it is. */
 void ft__inner_tiers(const ft_device *device, int64_t per_node, const ft_network *words, ft_cluster *c)
 {
-    bool pcie = slots_alone(words);
+    bool pcie = slots_alone(words) || bridge_unsaid(device, words);
     int64_t domain = per_node;
     if (device->link_gpus > 8 && per_node < device->link_gpus && !ft__over_pcie(device) && !pcie)
         domain = device->link_gpus;
@@ -94,6 +100,8 @@ void ft__inside_said(const ft_device *device, const ft_network *words, char *out
         snprintf(out, room, "; no %s: %.40s has none", words->nvlink_named ? "NVLink" : "xGMI", device->name);
     else if (slots_alone(words) && !words->p2p_off && links)
         snprintf(out, room, "; PCIe as said, not the GPU's own %.31s", device->link_kind);
+    else if (bridge_unsaid(device, words) && !words->p2p_off)
+        snprintf(out, room, "; slots: its bridge is sold apart (say \"NVLink\" where it is there)");
 }
 
 /* Nobody knows a box of slots by its GPU. */

@@ -54,7 +54,8 @@
     FIGURE(pcie_gbps)                                \
     FIGURE(price_usd_per_hour)                       \
     WHOLE(exp_per_clk_per_sm)                        \
-    FIGURE(power_cap_w)
+    FIGURE(power_cap_w)                              \
+    WHOLE(link_apart)
 
 /* Equal devices have equal sums, wherever they stand and whatever lies in their padding; another value of any field
  * gives another sum. */

@@ -77,7 +77,7 @@ static bool same_figures(const ft_device *a, const ft_device *b)
         ft_device *d = &both[i];
         d->title[0] = d->architecture[0] = d->compute_capability[0] = d->link_kind[0] = '\0';
         d->year = d->link_gpus = 0;
-        d->link_switched = d->link_reduces = false;
+        d->link_switched = d->link_reduces = d->link_apart = false;
         d->base_mhz = d->sustained_mhz = d->l2_bytes_per_clk = d->price_usd_per_hour = d->power_cap_w = 0;
         d->link_gbps_per_direction = d->server_nic_gbit = d->pcie_gbps = 0;
     }

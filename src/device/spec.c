@@ -115,7 +115,7 @@ static const char *const top_keys[] = {
     "sources",
     "notes",
 };
-static const char *const link_keys[] = {"kind", "gbps_per_direction", "gpus", "switched", "reduces"};
+static const char *const link_keys[] = {"kind", "gbps_per_direction", "gpus", "switched", "reduces", "apart"};
 static const char *const rate_keys[] = {
 #define X(code, name, bytes) name,
     FT_DTYPE_LIST(X)
@@ -316,6 +316,7 @@ void ft__spec_to_device(const ft_spec *spec, ft_device *out)
     out->matrix_pj_per_flop = n[FT_SPEC_MATRIX_PJ];
     out->link_switched = spec->trait[FT_TRAIT_LINK_SWITCHED];
     out->link_reduces = spec->trait[FT_TRAIT_LINK_REDUCES];
+    out->link_apart = spec->trait[FT_TRAIT_LINK_APART];
     out->server_nic_gbit = n[FT_SPEC_NIC_GBIT];
     out->link_gbps_per_direction = n[FT_SPEC_LINK_GBPS];
     out->link_gpus = (int)n[FT_SPEC_LINK_GPUS];

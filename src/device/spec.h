@@ -61,7 +61,8 @@ typedef enum ft_spec_number {
     X(DUAL_ISSUE, "dual_issue", NULL)       \
     X(INLINE_ECC, "inline_ecc", NULL)       \
     X(LINK_SWITCHED, "link.switched", NULL) \
-    X(LINK_REDUCES, "link.reduces", NULL)
+    X(LINK_REDUCES, "link.reduces", NULL)   \
+    X(LINK_APART, "link.apart", NULL)
 
 typedef enum ft_spec_trait {
 #define X(id, key, words) FT_TRAIT_##id,

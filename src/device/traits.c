@@ -121,6 +121,7 @@ static void take_switch(ft_spec *s, const char *kind, double gpus, bool nvidia)
     bool switched = nvidia && gpus >= 8 && strncmp(kind, "pcie", 4) != 0 && number >= 3;
     take(s, FT_TRAIT_LINK_SWITCHED, switched);
     take(s, FT_TRAIT_LINK_REDUCES, s->trait[FT_TRAIT_LINK_SWITCHED] && number >= 4);
+    take(s, FT_TRAIT_LINK_APART, false);
 }
 
 /* Gbit/s of the ports that servers had in a year: EDR, HDR from 2020, NDR from 2022, XDR from 2025. */
@@ -155,6 +156,7 @@ void ft__spec_extend_traits(ft_spec *s, const ft_spec *base)
     }
     take(s, FT_TRAIT_LINK_SWITCHED, base->trait[FT_TRAIT_LINK_SWITCHED]);
     take(s, FT_TRAIT_LINK_REDUCES, s->trait[FT_TRAIT_LINK_SWITCHED] && base->trait[FT_TRAIT_LINK_REDUCES]);
+    take(s, FT_TRAIT_LINK_APART, base->trait[FT_TRAIT_LINK_APART]);
     take_number(s, FT_SPEC_NIC_GBIT, other_year ? nic_of_year(s->number[FT_SPEC_YEAR]) : b[FT_SPEC_NIC_GBIT]);
 }
 

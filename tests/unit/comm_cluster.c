@@ -228,6 +228,10 @@ static void words_about_the_shape_are_understood(void **state)
                  {"PCIe and NVLink", "h100_sxm", FT_NVLINK, 450, "nvlink4"},
                  {"xGMI", "h100_sxm", FT_NVLINK, 450, "no xGMI: h100_sxm has none"},
                  {"NVLink", "l40s", FT_PCIE, 31.5, "no NVLink: l40s has none"},
+                 {"NVLink", "rtx_3090", FT_NVLINK, 56.25, "within 2 GPUs"}, /* whose bridge is sold apart */
+                 {"PCIe", "rtx_3090", FT_PCIE, 31.5, "PCIe as said"},
+                 {"", "rtx_3090", FT_PCIE, 31.5, "its bridge is sold apart"},
+                 {"", "a100_pcie_80gb", FT_NVLINK, 300, "within 2 GPUs"},
                  {"NVLink", "mi300x", FT_XGMI, 448, "no NVLink: mi300x has none"},
                  {"xGMI", "mi300x", FT_XGMI, 448, "xgmi 448 GB/s per GPU within 8 GPUs, 64 between two"}};
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {

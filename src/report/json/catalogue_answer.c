@@ -87,6 +87,7 @@ void ft__answer_gpu(ft_text *out, const ft_device *d)
         add_number(out, "gpus", d->link_gpus);
         add_yes(out, "switched", d->link_switched);
         add_yes(out, "reduces", d->link_reduces);
+        add_yes(out, "apart", d->link_apart);
         ft__json_close(out);
     }
     add_number(out, "server_nic_gbit", d->server_nic_gbit);

@@ -197,6 +197,7 @@ static void add_links(ft_text *facts, const ft_device *d)
 {
     if (d->link_kind[0]) ft__text_addf(facts, "%s %g GB/s per direction", d->link_kind, d->link_gbps_per_direction);
     if (d->link_kind[0] && d->link_gpus > 1) ft__text_addf(facts, " among %d GPUs", d->link_gpus);
+    if (d->link_apart) ft__text_add(facts, " whose bridge is sold apart");
     if (d->link_switched) ft__text_addf(facts, " behind a switch%s", d->link_reduces ? " that adds" : "");
     if (d->pcie_gbps > 0) add_fact(facts, "PCIe %g GB/s", d->pcie_gbps);
     if (d->server_nic_gbit > 0) add_fact(facts, "servers with ports of %g Gbit/s", d->server_nic_gbit);
