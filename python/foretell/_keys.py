@@ -208,6 +208,11 @@ class TrafficKey(TypedDict, total=False):
     lengths: str
     rollout_gpus: int
     rollout_async: bool
+    rollout_age: int
+    rollout_updates: int
+    rollout_pack: int
+    rollout_offload: Sequence[str]
+    rollout_refit: Literal["tensors", "buckets"]
     settings: Literal["recipe", "defaults"]
     length_range: Sequence[float]
     length_sigma: float
@@ -264,6 +269,11 @@ class ModelRequest(EveryKey, LayoutKey, total=False):
     lengths: Any
     rollout_gpus: int
     rollout_async: bool
+    rollout_age: int
+    rollout_updates: int
+    rollout_pack: int
+    rollout_offload: Sequence[str]
+    rollout_refit: Literal["tensors", "buckets"]
     tokens: float
     gpus: int | Literal["all"]
 
@@ -302,6 +312,11 @@ class InferRequest(EveryKey, LayoutKey, total=False):
     lengths: Any
     rollout_gpus: int
     rollout_async: bool
+    rollout_age: int
+    rollout_updates: int
+    rollout_pack: int
+    rollout_offload: Sequence[str]
+    rollout_refit: Literal["tensors", "buckets"]
     tokens: float
     gpus: int | Literal["all"]
     engine: str | Mapping[str, Any]
@@ -320,6 +335,11 @@ class LargestRequest(EveryKey, total=False):
     lengths: Any
     rollout_gpus: int
     rollout_async: bool
+    rollout_age: int
+    rollout_updates: int
+    rollout_pack: int
+    rollout_offload: Sequence[str]
+    rollout_refit: Literal["tensors", "buckets"]
 
 
 class PlanRequest(EveryKey, LayoutKey, total=False):
@@ -364,6 +384,11 @@ class ScaleRequest(EveryKey, LayoutKey, total=False):
     lengths: Any
     rollout_gpus: int
     rollout_async: bool
+    rollout_age: int
+    rollout_updates: int
+    rollout_pack: int
+    rollout_offload: Sequence[str]
+    rollout_refit: Literal["tensors", "buckets"]
     tokens: float
 
 

@@ -141,6 +141,11 @@ typedef enum ft_trainer {
 } ft_trainer;
 /* What generates: an engine whose host works beside the GPU, or between its steps. */
 typedef enum ft_rollout_engine { FT_ROLLOUT_SERVER, FT_ROLLOUT_INLINE, FT_ROLLOUT_COUNT } ft_rollout_engine;
+/* What leaves for the host while others use the GPU: states and weights while engines generate; the frozen copy, which
+ * takes the place of the weights for its pass. */
+typedef enum ft_away { FT_AWAY_OPTIMIZER, FT_AWAY_WEIGHTS, FT_AWAY_REFERENCE, FT_AWAY_COUNT } ft_away;
+/* New weights reach engines one matrix at a time, or many. */
+typedef enum ft_refit { FT_REFIT_TENSORS, FT_REFIT_BUCKETS, FT_REFIT_COUNT } ft_refit;
 
 /* Answers that are generated before a step trains on them. */
 typedef struct ft_answers {
@@ -150,10 +155,15 @@ typedef struct ft_answers {
     int64_t tp;      /* tensor ranks of an engine; 0: those that train */
     int64_t at_once; /* that an engine decodes beside each other; 0: as usual */
     ft_rollout_engine engine;
-    bool graphs;   /* its steps are replayed from CUDA graphs */
-    double memory; /* share of a GPU's that an engine takes; 0: the usual one */
-    int64_t gpus;  /* of their own that generate; 0: those that train */
-    bool ahead;    /* they generate for the next step while this one trains */
+    bool graphs;     /* its steps are replayed from CUDA graphs */
+    double memory;   /* share of a GPU's that an engine takes; 0: the usual one */
+    int64_t gpus;    /* of their own that generate; 0: those that train */
+    bool ahead;      /* they generate for the next step while this one trains */
+    int64_t age;     /* and so many steps old answers may be; at least 1 */
+    int64_t updates; /* on what was generated once; at least 1 */
+    int64_t pack;    /* tokens that packs of answers are filled up to; 0: nothing is */
+    unsigned away;   /* ft_away, a bit each */
+    ft_refit refit;
 } ft_answers;
 
 typedef struct ft_workload {
@@ -249,10 +259,12 @@ static inline int ft__frozen_passes(const ft_workload *w)
 {
     return w->task == FT_TRAIN ? (w->reference ? 1 : 0) + (ft__has_critic(w) ? 3 : w->old_logprobs ? 1 : 0) : 0;
 }
-/* Models that lie there frozen. Adapters need no reference: without them the model is its own. */
+/* Models that lie there frozen. Adapters need no reference: without them the model is its own; one that lies on the
+ * host is not there. */
 static inline int ft__frozen_copies(const ft_workload *w)
 {
-    return w->task == FT_TRAIN ? (w->reference && w->lora_rank == 0 ? 1 : 0) + (ft__has_critic(w) ? 1 : 0) : 0;
+    const bool copy = w->reference && w->lora_rank == 0 && !(w->answers.away & 1u << FT_AWAY_REFERENCE);
+    return w->task == FT_TRAIN ? (copy ? 1 : 0) + (ft__has_critic(w) ? 1 : 0) : 0;
 }
 /* What "batch" counts is so many sequences: pairs of answers are two. */
 static inline int64_t ft__sequences_each(ft_trainer trainer)

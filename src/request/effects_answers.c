@@ -14,6 +14,12 @@ const char *ft__ahead_rule(const ft_effect_case *c)
     return why || c->w->answers.gpus > 0 ? why : "the GPUs that train generate, too: \"rollout_gpus\" names no others";
 }
 
+const char *ft__age_rule(const ft_effect_case *c)
+{
+    const char *why = ft__ahead_rule(c);
+    return why || c->w->answers.ahead ? why : "\"rollout_async\" is false: answers are the step's own";
+}
+
 const char *ft__own_pass_rule(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);

@@ -76,6 +76,8 @@ const ft_foreign ft__foreign[] = {
     {"num_generations", FT_KEY_ID_ROLLOUT_SAMPLES, NULL},
     {"num_generations_per_prompt", FT_KEY_ID_ROLLOUT_SAMPLES, NULL},
     {"n_samples_per_prompt", FT_KEY_ID_ROLLOUT_SAMPLES, NULL},
+    {"num_steps_per_rollout", FT_KEY_ID_ROLLOUT_UPDATES, NULL},
+    {"max_trajectory_age_steps", FT_KEY_ID_ROLLOUT_AGE, NULL},
     {"num_inference_steps", FT_KEY_ID_DENOISING_STEPS, NULL},
     {"guidance_scale", FT_KEY_ID_GUIDANCE, NULL},
     {"num_frames", FT_KEY_ID_FRAMES, NULL},

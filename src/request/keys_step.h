@@ -147,6 +147,35 @@
       "with rollout-gpus: the answers of the next step are generated while this one trains",                           \
       "false; of `rollout_gpus`: true: the answers of the next step are generated while this one trains (one step off "\
       "policy), and whoever is done first waits")                                                                      \
+    FLAG(ROLLOUT_AGE, "rollout_age", WHOLE, 1, 100000, NO_WORDS, 1, "rollout-age", 0,                                  \
+      "N", TRAIN,                                                                                                      \
+      "with rollout-async: steps that answers may be old",                                                             \
+      "1; of `rollout_async`: so many steps old answers may be (`max_trajectory_age_steps`): as many steps "           \
+      "generate beside each other, and the longest answer of each is waited for once in so many")                      \
+    FLAG(ROLLOUT_UPDATES, "rollout_updates", WHOLE, 1, 100000, NO_WORDS, 1, "rollout-updates", 0,                      \
+      "N", TRAIN,                                                                                                      \
+      "with grpo, ppo: updates on what was generated once",                                                            \
+      "1; of `grpo` and `ppo`: updates on what was generated once, each on its part of `global_batch` with an "        \
+      "optimizer step, an exchange of gradients and a pipeline of its own (NeMo RL: prompts x answers / "              \
+      "`train_global_batch_size`; verl: `train_batch_size` / `ppo_mini_batch_size`; slime: `num_steps_per_rollout`)")  \
+    FLAG(ROLLOUT_PACK, "rollout_pack", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS, "rollout-pack", 0,                   \
+      "N", TRAIN,                                                                                                      \
+      "with grpo, ppo: tokens that packs of answers are filled up to",                                                 \
+      "left out: nothing is filled up; of `grpo` and `ppo`: answers are packed, longest first, into so many "          \
+      "tokens, and packs are filled up to them (NeMo RL with `pp`: `train_mb_tokens`; static shapes): passes run "     \
+      "over the filling, too")                                                                                         \
+    FLAG(ROLLOUT_OFFLOAD, "rollout_offload", NAMES, 0, 0, WORDS(away), DEPENDS, "rollout-offload", 0,                  \
+      "NAME,...", TRAIN,                                                                                               \
+      "with grpo, ppo: what leaves for the host while others use the GPU: optimizer, weights, reference",              \
+      "left out: nothing; of `grpo` and `ppo`, an array of what leaves for memory of the host that is not pinned, "    \
+      "and comes back: `optimizer` (its states, while engines generate), `weights` (likewise; both NeMo RL's "         \
+      "`offload_before_refit` and `offload_after_refit`), `reference` (the frozen copy lies there and takes the "      \
+      "place of the weights for its pass: NeMo RL on Megatron)")                                                       \
+    FLAG(ROLLOUT_REFIT, "rollout_refit", WORD, 0, 0, WORDS(refit), 0, "rollout-refit", 0,                              \
+      NULL, TRAIN,                                                                                                     \
+      "with grpo, ppo: new weights reach engines one by one, or many at a time",                                       \
+      "`tensors`: new weights reach engines one matrix at a time; `buckets`: many at a time (NeMo RL's packed "        \
+      "transfers, verl's checkpoint engine, slime's buckets)")                                                         \
     FLAG(OLD_LOGPROBS, "old_logprobs", SWITCH, 0, 0, NO_WORDS, DEPENDS, "old-logprobs", 0, NULL,                       \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "the model goes over its answers once more before it is trained on them [with grpo, ppo]",                       \

@@ -118,7 +118,12 @@ static ft_status settle_answers(const ft_said *said, ft_workload *w, ft_error *e
                       .graphs = ft__switch_of(said, FT_KEY_ID_ROLLOUT_GRAPHS),
                       .memory = ft__real_of(said, FT_KEY_ID_ROLLOUT_MEMORY),
                       .gpus = ft__whole_of(said, FT_KEY_ID_ROLLOUT_GPUS),
-                      .ahead = ft__switch_of(said, FT_KEY_ID_ROLLOUT_ASYNC)};
+                      .ahead = ft__switch_of(said, FT_KEY_ID_ROLLOUT_ASYNC),
+                      .age = ft__whole_of(said, FT_KEY_ID_ROLLOUT_AGE),
+                      .updates = ft__whole_of(said, FT_KEY_ID_ROLLOUT_UPDATES),
+                      .pack = ft__whole_of(said, FT_KEY_ID_ROLLOUT_PACK),
+                      .away = (unsigned)ft__whole_of(said, FT_KEY_ID_ROLLOUT_OFFLOAD),
+                      .refit = (ft_refit)ft__word_of(said, FT_KEY_ID_ROLLOUT_REFIT)};
     if (a->tokens >= w->seq && (given || w->seq < 2))
         return ft__fail_at(err, FT_E_RANGE, "rollout_tokens", 0, 0,
                            "\"rollout_tokens\" %lld leave no prompt: sequences have \"seq\" %lld tokens",

@@ -107,6 +107,9 @@ const char *const ft__offload_words[FT_OFFLOAD_COUNT] = {[FT_OFFLOAD_OPTIMIZER] 
                                                          [FT_OFFLOAD_PARAMETERS] = "parameters"};
 const char *const ft__rollout_words[FT_ROLLOUT_COUNT] = {
     [FT_ROLLOUT_SERVER] = "server", [FT_ROLLOUT_INLINE] = "inline"};
+const char *const ft__away_words[FT_AWAY_COUNT] = {
+    [FT_AWAY_OPTIMIZER] = "optimizer", [FT_AWAY_WEIGHTS] = "weights", [FT_AWAY_REFERENCE] = "reference"};
+const char *const ft__refit_words[FT_REFIT_COUNT] = {[FT_REFIT_TENSORS] = "tensors", [FT_REFIT_BUCKETS] = "buckets"};
 const char *const ft__trainer_words[FT_TRAINER_COUNT] = {[FT_TRAINER_SFT] = "sft",
                                                          [FT_TRAINER_DPO] = "dpo",
                                                          [FT_TRAINER_ORPO] = "orpo",

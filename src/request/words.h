@@ -54,6 +54,8 @@ extern const unsigned ft__remat_masks[15];
 extern const char *const ft__offload_words[FT_OFFLOAD_COUNT];
 extern const char *const ft__trainer_words[FT_TRAINER_COUNT];
 extern const char *const ft__rollout_words[FT_ROLLOUT_COUNT];
+extern const char *const ft__away_words[FT_AWAY_COUNT];
+extern const char *const ft__refit_words[FT_REFIT_COUNT];
 extern const char *const ft__detail_words[3];
 extern const char *const ft__picture_words[FT_PICTURE_COUNT];
 extern const char *const ft__drawn_words[FT_DRAWN_COUNT];

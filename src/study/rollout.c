@@ -14,21 +14,22 @@
  * forecast where the number of answers that still run falls to a few shares of the first, with the cache as long as it
  * then is, and taken to be straight in between.
  *
- * Before that the engines get the new weights: every GPU gathers all of them, matrix by matrix, and loads its part
- * (NeMo RL's stream_weights_via_ipc_zmq, verl's per_tensor_generator); what a matrix costs beside the links is the
- * host's.
+ * Before that the engines get the new weights (handover.c).
  *
  * On GPUs of its own an engine lets those that train wait, for all of it or, where it generates for the next step
- * meanwhile, for what it takes longer; new weights are waited for by all.
+ * meanwhile, for what it takes longer; new weights are waited for by all. Where answers may be older than a step, so
+ * many steps' are generated together, and of the time each has its part: the longest is waited for once.
  *
- * Leaves out: that the engine's memory sleeps while the step trains, reading answers again that were put back for want
- * of room, rewards, what GPUs of its own draw, and engines that go on with old answers while new weights arrive. */
+ * Leaves out: reading answers again that were put back for want of room, rewards, what GPUs of its own draw, and
+ * engines that go on with old answers while new weights arrive. */
 #include "study/rollout.h"
 
 #include <math.h>
 
-#include "comm/collective.h"
+#include "comm/cluster.h"
 #include "model/lengths.h"
+#include "study/answer_lengths.h"
+#include "study/handover.h"
 #include "study/rollout_constants.h"
 #include "timeline/energy.h"
 
@@ -47,8 +48,9 @@ typedef struct asking {
     const ft_model_request *of;
     double quantile;
     ft_error *err;
-    /* Of the pass forecast last: bytes of all weights, as they travel; matrices of a checkpoint; what a rank holds. */
-    double weights, tensors;
+    int64_t inside; /* GPUs of a node */
+    /* Of the pass forecast last: its weights; what a rank holds. */
+    ft_parcel weights;
     ft_memory memory;
 } asking;
 
@@ -77,12 +79,12 @@ static ft_status forecast_pass(asking *ask, const pass *one, ft_rollout *out)
     r.parallel.zero = 0;
     r.parallel.sp = false;
     r.parallel.schedule = FT_1F1B;
-    r.cluster = NULL; /* the tensor ranks of one engine stand in one node */
+    if (one->tp <= ask->inside) r.cluster = NULL; /* they stand in one node */
     r.loader.given = false;
     FT_TRY(ft__scratch_empty(ask->s, ask->err));
     FT_TRY(ft__request_forecast(ask->ft, ask->s, &r, &view, &step, &g, ask->err));
-    ask->weights = g->parameters * (double)one->tp * ft_dtype_bytes(FT_BF16);
-    ask->tensors = (double)g->parameter_tensors;
+    ask->weights = (ft_parcel){.bytes = g->parameters * (double)one->tp * ft_dtype_bytes(FT_BF16),
+                               .tensors = (double)g->parameter_tensors};
     ask->memory = step.memory;
     const double host_ms = a->engine == FT_ROLLOUT_INLINE && one->task == FT_DECODE
                                ? FT_K_ROLLOUT_INLINE_MS + FT_K_ROLLOUT_INLINE_US * (double)one->batch / US_PER_MS
@@ -114,13 +116,9 @@ typedef struct mix {
     double room, shared;            /* tokens that its cache holds; those of a prompt that each answer takes of it */
 } mix;
 
-/* The width that makes the longest of so many answers as long as it is: the lower root of ln(longest / mean) =
- * z width - width^2 / 2. Where there is none, the widest whose upper end lies there. */
 static void widen(mix *m, double all)
 {
-    const double z = ft__normal_quantile(1 - 1 / (all + 1)), reach = log(m->longest / m->mean),
-                 root = z * z - 2 * reach;
-    m->width = root > 0 ? z - sqrt(root) : fmax(z, reach);
+    m->width = ft__answer_width(m->mean, m->longest, all);
     m->place = log(m->mean) - m->width * m->width / 2;
 }
 
@@ -228,36 +226,6 @@ static ft_status varied(asking *ask, const mix *m, int64_t tp, ft_rollout *sum)
     return drain(ask, m, tp, sum);
 }
 
-/* -- weights ----------------------------------------------------------------------------------- */
-
-/* Matrices of experts, which the graph has as one. */
-static double experts(const ft_arch *a)
-{
-    enum { MATRICES = 3 };
-    if (a->experts < 2) return 0;
-    const double layers = (double)(a->layers - a->first_dense) / (double)(a->moe_every > 1 ? a->moe_every : 1);
-    return layers * (double)(a->experts - 1) * MATRICES;
-}
-
-static ft_status refit(const asking *ask, int64_t gpus, ft_rollout *sum)
-{
-    const double tensors = ask->tensors + experts(ask->of->arch);
-    ft_comm gathered = {0};
-    if (gpus > 1) {
-        ft_cluster cluster;
-        const ft_group all = {.size = gpus, .stride = 1, .narrow = -1, .in_step = true};
-        FT_TRY(ft__cluster_read(ask->of->cluster, ask->of->device, gpus, &cluster, ask->err));
-        FT_TRY(ft__collective_forecast(ft__context_predictor(ask->ft), ask->of->device, &cluster,
-                                       FT_COLLECTIVE_ALL_GATHER, ask->weights, &all, ask->quantile, &gathered,
-                                       ask->err));
-    }
-    sum->refit_ms = gathered.ms + FT_K_ROLLOUT_REFIT_US * tensors / US_PER_MS;
-    sum->ms += sum->refit_ms;
-    sum->low_ms += gathered.low_ms + FT_K_ROLLOUT_REFIT_LEAST_US * tensors / US_PER_MS;
-    sum->high_ms += gathered.high_ms + FT_K_ROLLOUT_REFIT_MOST_US * tensors / US_PER_MS;
-    return FT_OK;
-}
-
 /* -- engines ----------------------------------------------------------------------------------- */
 
 static ft_status alike(asking *ask, const mix *m, int64_t tp, double waves, int64_t batch, ft_rollout *sum)
@@ -268,11 +236,20 @@ static ft_status alike(asking *ask, const mix *m, int64_t tp, double waves, int6
     return FT_OK;
 }
 
+static void share(ft_rollout *sum, double steps)
+{
+    sum->ms /= steps;
+    sum->low_ms /= steps;
+    sum->high_ms /= steps;
+    sum->joules /= steps;
+}
+
 ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_request *r, const ft_engines *by,
                          double quantile, ft_rollout *out, ft_error *err)
 {
     const ft_answers *a = &r->work.answers;
     asking ask = {.ft = ft, .s = s, .of = r, .quantile = quantile, .err = err};
+    ft_cluster cluster;
     if (by->gpus % by->tp)
         return ft__fail_at(err, FT_E_RANGE, "rollout_tp", 0, 0,
                            "\"rollout_tp\" %lld does not divide the %lld GPUs into engines", (long long)by->tp,
@@ -283,6 +260,8 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
              .answers = ceil(by->answers / (double)(by->gpus / by->tp)),
              .places = a->at_once > 0 ? (double)a->at_once : FT_K_ROLLOUT_AT_ONCE};
     if (m.longest > m.mean) widen(&m, by->answers);
+    FT_TRY(ft__cluster_read(r->cluster, r->device, by->gpus, &cluster, err));
+    ask.inside = cluster.gpus_per_node;
     FT_TRY(hold(&ask, &m, by->tp));
     const double waves = ceil(m.answers / m.places), prompts = m.answers / (double)a->samples;
     const int64_t batch = (int64_t)ceil(m.answers / waves), each = (int64_t)fmax(ceil(prompts / waves), 1);
@@ -294,8 +273,9 @@ ft_status ft__rollout_by(const ft_context *ft, ft_scratch *s, const ft_model_req
     out->spread = exp(FT_K_ROLLOUT_SPREAD * ft__normal_quantile((1 + quantile) / 2));
     FT_TRY(forecast_pass(&ask, &prefill, &fill));
     add(out, &fill, waves * ceil((double)each / (double)once));
-    FT_TRY(refit(&ask, by->gpus, out));
-    return m.longest > m.mean ? varied(&ask, &m, by->tp, out) : alike(&ask, &m, by->tp, waves, batch, out);
+    FT_TRY(m.longest > m.mean ? varied(&ask, &m, by->tp, out) : alike(&ask, &m, by->tp, waves, batch, out));
+    if (by->steps > 1) share(out, (double)by->steps);
+    return ft__handover_refit(ft, r, &ask.weights, by->gpus, quantile, out, err);
 }
 
 ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_request *r, double quantile,
@@ -303,14 +283,17 @@ ft_status ft__rollout_of(const ft_context *ft, ft_scratch *s, const ft_model_req
 {
     const ft_workload *w = &r->work;
     const ft_parallel *p = &r->parallel;
+    const int64_t steps = w->answers.ahead && w->answers.age > 1 ? w->answers.age : 1;
     const ft_engines by = {.tp = w->answers.tp > 0 ? w->answers.tp : p->tp,
                            .gpus = w->answers.gpus > 0 ? w->answers.gpus : p->dp * p->tp * p->pp * p->cp,
-                           .answers = (double)w->batch * fmax((double)w->accumulate, 1) * (double)p->dp};
+                           .steps = steps,
+                           .answers = (double)w->batch * fmax((double)w->accumulate, 1) * (double)(p->dp * steps)};
     *out = (ft_rollout){0};
     if (w->answers.tokens < 1 || w->task != FT_TRAIN || r->ask == FT_ASK_MEMORY) return FT_OK;
     FT_TRY(ft__rollout_by(ft, s, r, &by, quantile, out, err));
     out->apart = w->answers.gpus > 0;
     out->ahead = out->apart && w->answers.ahead;
+    out->away = w->answers.away;
     return FT_OK;
 }
 
@@ -320,9 +303,11 @@ static double waited(const ft_rollout *r, double rollout_ms, double step_ms)
     return r->ahead ? fmax(rollout_ms - r->refit_ms - step_ms, 0) + r->refit_ms : rollout_ms;
 }
 
-void ft__rollout_apply(const ft_rollout *rollout, ft_step *step)
+void ft__rollout_apply(const ft_rollout *forecast, ft_step *step)
 {
+    ft_rollout with = *forecast, *rollout = &with;
     if (!(rollout->ms > 0) || !(step->step_ms > 0)) return;
+    if (rollout->away) ft__handover_host(rollout, step);
     const double before = step->step_ms, ms = waited(rollout, rollout->ms, before), longer = (before + ms) / before;
     step->rollout_ms = rollout->ms;
     step->refit_ms = rollout->refit_ms;

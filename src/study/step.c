@@ -1,8 +1,7 @@
 /* step.c: from a request for a whole model to its forecast.
  *
  * Models are remembered like devices: reading a config takes longer than looking it up. The graph of a step lives in
- * the scratch's arena until the next step; forecasts of kernels are kept in its memo over steps.
- */
+ * the scratch's arena until the next step; forecasts of kernels are kept in its memo over steps. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +17,7 @@
 #include "study/lengths.h"
 #include "study/rollout.h"
 #include "study/step.h"
+#include "study/updates.h"
 
 /* A graph takes some hundred KiB; this is for the absurd. */
 static const size_t largest_graph = (size_t)512 << 20;
@@ -171,9 +171,12 @@ static ft_status forecast_laid_out(const ft_context *ft, ft_scratch *s, const ft
 ft_status ft__request_forecast(const ft_context *ft, ft_scratch *s, const ft_model_request *r, ft_step_view *view,
                                ft_step *step, ft_graph **g, ft_error *err)
 {
-    FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, r, view, step, g, err), err));
+    ft_model_request one;
+    FT_TRY(ft__updates_one(r, &one, err));
+    FT_TRY(ft__model_request_explain(r, forecast_laid_out(ft, s, &one, view, step, g, err), err));
     if (r->ask != FT_ASK_MEMORY) ft__regime_settle(*g, r->device, step);
     if (r->ask != FT_ASK_MEMORY) ft__step_complete(&r->work, r->device, step);
+    ft__updates_apply(r, &one, step);
     ft__split_apply(*g, &r->work, r->device, r->ask == FT_ASK_MEMORY, step);
     if (!r->loader.given || r->ask == FT_ASK_MEMORY) return FT_OK;
     double micros = r->work.task == FT_TRAIN && r->work.accumulate > 1 ? (double)r->work.accumulate : 1;

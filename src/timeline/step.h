@@ -80,6 +80,7 @@ typedef struct ft_step {
     double critic_ms;      /* training PPO's value model after it */
     double rollout_ms;     /* generating what is trained on, before the step (study/rollout.c) */
     double refit_ms;       /* of it, passing new weights to what generates */
+    double onload_ms;      /* of idle_ms: what had left for the host while others generated comes back */
     double rollout_joules; /* of its kernels */
 } ft_step;
 

@@ -52,6 +52,7 @@ static void add_times(ft_text *out, const ft_step_view *v)
     if (s->critic_ms > 0) ft__answer_figure(out, "critic_ms", s->critic_ms);
     if (s->rollout_ms > 0) ft__answer_figure(out, "rollout_ms", s->rollout_ms);
     if (s->refit_ms > 0) ft__answer_figure(out, "refit_ms", s->refit_ms);
+    if (s->onload_ms > 0) ft__answer_figure(out, "onload_ms", s->onload_ms);
     ft__answer_figure(out, "launches", s->launches);
     double gpus = (double)ft__view_gpus(v);
     ft__answer_figure(out, "tokens_per_s_per_gpu", ft__view_tokens_per_s(v) / gpus);

@@ -196,7 +196,7 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
     if (v->ranked) ft__screen_waits(out, style, v);
     static const char *const starved[4] = {"", "GPU waits for the disk", "GPU waits for the loader's workers",
                                            "GPU waits for copies of samples"};
-    double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - s->offload.exposed_ms, 0);
+    double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - s->offload.exposed_ms - s->onload_ms, 0);
     if (s->reference_ms > 0)
         ft__screen_part(out, style, "reference", s->reference_ms, s->step_ms, "forward passes of models beside it");
     if (s->critic_ms > 0) ft__screen_part(out, style, "critic", s->critic_ms, s->step_ms, "trains the value model");
@@ -204,6 +204,8 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
         ft__screen_part(out, style, "rollout", s->rollout_ms - s->refit_ms, s->step_ms, "generates what it trains on");
     if (s->refit_ms > 0.0005 * s->step_ms)
         ft__screen_part(out, style, "refit", s->refit_ms, s->step_ms, "new weights for what generates");
+    if (s->onload_ms > 0.0005 * s->step_ms)
+        ft__screen_part(out, style, "onload", s->onload_ms, s->step_ms, "comes back from the host");
     if (s->offload.exposed_ms > 0.0005 * s->step_ms)
         ft__screen_part(out, style, "offload", s->offload.exposed_ms, s->step_ms, "GPU waits for the host");
     if (input > 0.0005 * s->step_ms) ft__screen_part(out, style, "input", input, s->step_ms, starved[v->loading.stage]);
