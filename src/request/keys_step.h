@@ -168,9 +168,10 @@
       "NAME,...", TRAIN,                                                                                               \
       "with grpo, ppo: what leaves for the host while others use the GPU: optimizer, weights, reference",              \
       "left out: nothing; of `grpo` and `ppo`, an array of what leaves for memory of the host that is not pinned, "    \
-      "and comes back: `optimizer` (its states, while engines generate), `weights` (likewise; both NeMo RL's "         \
-      "`offload_before_refit` and `offload_after_refit`), `reference` (the frozen copy lies there and takes the "      \
-      "place of the weights for its pass: NeMo RL on Megatron)")                                                       \
+      "and comes back: `optimizer` (its states, while engines generate; beside `rollout_gpus` while passes only go "   \
+      "forward), `weights` (while engines generate; both NeMo RL's `offload_before_refit` and "                        \
+      "`offload_after_refit`), `reference` (the frozen copy lies there and takes the place of the weights for its "    \
+      "pass: NeMo RL on Megatron)")                                                                                    \
     FLAG(ROLLOUT_REFIT, "rollout_refit", WORD, 0, 0, WORDS(refit), 0, "rollout-refit", 0,                              \
       NULL, TRAIN,                                                                                                     \
       "with grpo, ppo: new weights reach engines one by one, or many at a time",                                       \

@@ -7,7 +7,8 @@
  * On the same GPUs one leaves for the host so that the other has room. NeMo RL (models/policy, offload_before_refit,
  * offload_after_refit, prepare_for_training) copies optimizer states and weights into memory that is not pinned and
  * allocated anew each time, and back. On Megatron its reference lies on the host as well (use_reference_model): the
- * weights leave, the copy comes, and after its pass the weights come back. */
+ * weights leave, the copy comes, and after its pass the weights come back. Beside engines on GPUs of their own weights
+ * stay; its releases up to 0.4 send the states away for the passes that only go forward (pull request 1404). */
 #include "study/handover.h"
 
 #include "comm/collective.h"
@@ -67,17 +68,15 @@ static double step_longer(ft_step *s, double bytes)
 
 void ft__handover_host(ft_rollout *rollout, ft_step *step)
 {
-    const double weights = step->memory.weights_bytes, states = step->memory.optimizer_bytes;
-    const bool shared = !rollout->apart; /* engines of their own leave the others their memory */
-    const double away = (shared && rollout->away & 1u << FT_AWAY_WEIGHTS ? weights : 0) +
-                        (shared && rollout->away & 1u << FT_AWAY_OPTIMIZER ? states : 0);
+    const double weights = rollout->away & 1u << FT_AWAY_WEIGHTS ? step->memory.weights_bytes : 0;
+    const double states = rollout->away & 1u << FT_AWAY_OPTIMIZER ? step->memory.optimizer_bytes : 0;
     const double before = step->step_ms;
-    rollout_longer(rollout, away);
-    step->onload_ms = step_longer(step, away);
+    if (!rollout->apart) rollout_longer(rollout, weights + states);
+    step->onload_ms = step_longer(step, rollout->apart ? 2 * states : weights + states);
     step->idle_ms += step->onload_ms;
     if (rollout->away & 1u << FT_AWAY_REFERENCE) {
         enum { OUT_IN_BACK = 3 };
-        const double ms = step_longer(step, OUT_IN_BACK * weights);
+        const double ms = step_longer(step, OUT_IN_BACK * step->memory.weights_bytes);
         step->reference_ms += ms;
         step->busy_ms += ms;
     }
