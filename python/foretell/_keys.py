@@ -211,6 +211,7 @@ class TrafficKey(TypedDict, total=False):
     rollout_age: int
     rollout_updates: int
     rollout_pack: int
+    rollout_pack_logprobs: int
     rollout_offload: Sequence[str]
     rollout_refit: Literal["tensors", "buckets"]
     settings: Literal["recipe", "defaults"]
@@ -272,6 +273,7 @@ class ModelRequest(EveryKey, LayoutKey, total=False):
     rollout_age: int
     rollout_updates: int
     rollout_pack: int
+    rollout_pack_logprobs: int
     rollout_offload: Sequence[str]
     rollout_refit: Literal["tensors", "buckets"]
     tokens: float
@@ -315,6 +317,7 @@ class InferRequest(EveryKey, LayoutKey, total=False):
     rollout_age: int
     rollout_updates: int
     rollout_pack: int
+    rollout_pack_logprobs: int
     rollout_offload: Sequence[str]
     rollout_refit: Literal["tensors", "buckets"]
     tokens: float
@@ -338,6 +341,7 @@ class LargestRequest(EveryKey, total=False):
     rollout_age: int
     rollout_updates: int
     rollout_pack: int
+    rollout_pack_logprobs: int
     rollout_offload: Sequence[str]
     rollout_refit: Literal["tensors", "buckets"]
 
@@ -387,6 +391,7 @@ class ScaleRequest(EveryKey, LayoutKey, total=False):
     rollout_age: int
     rollout_updates: int
     rollout_pack: int
+    rollout_pack_logprobs: int
     rollout_offload: Sequence[str]
     rollout_refit: Literal["tensors", "buckets"]
     tokens: float

@@ -162,6 +162,7 @@ typedef struct ft_answers {
     int64_t age;     /* and so many steps old answers may be; at least 1 */
     int64_t updates; /* on what was generated once; at least 1 */
     int64_t pack;    /* tokens that packs of answers are filled up to; 0: nothing is */
+    int64_t forward; /* the same where passes only go forward; 0: as the others */
     unsigned away;   /* ft_away, a bit each */
     ft_refit refit;
 } ft_answers;

@@ -20,6 +20,13 @@ const char *ft__age_rule(const ft_effect_case *c)
     return why || c->w->answers.ahead ? why : "\"rollout_async\" is false: answers are the step's own";
 }
 
+const char *ft__filled_rule(const ft_effect_case *c)
+{
+    const char *why = ft__answers_rule(c);
+    if (why || c->w->answers.pack < 1) return why ? why : "nothing is filled up: \"rollout_pack\" says nothing";
+    return ft__frozen_passes(c->w) > 0 ? NULL : "no pass only goes forward";
+}
+
 const char *ft__own_pass_rule(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);

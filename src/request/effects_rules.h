@@ -26,6 +26,7 @@ const char *ft__timed_rule(const ft_effect_case *c);
 const char *ft__answers_rule(const ft_effect_case *c);
 const char *ft__ahead_rule(const ft_effect_case *c);
 const char *ft__age_rule(const ft_effect_case *c);
+const char *ft__filled_rule(const ft_effect_case *c);
 const char *ft__own_pass_rule(const ft_effect_case *c);
 const char *ft__split_rule(const ft_effect_case *c);
 const char *ft__host_memory_rule(const ft_effect_case *c);

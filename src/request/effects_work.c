@@ -358,6 +358,7 @@ const ft_rule ft__work_rules[FT_KEY_COUNT] = {
     [FT_KEY_ID_ROLLOUT_AGE] = ft__age_rule,
     [FT_KEY_ID_ROLLOUT_UPDATES] = ft__answers_rule,
     [FT_KEY_ID_ROLLOUT_PACK] = ft__answers_rule,
+    [FT_KEY_ID_ROLLOUT_PACK_LOGPROBS] = ft__filled_rule,
     [FT_KEY_ID_ROLLOUT_OFFLOAD] = ft__answers_rule,
     [FT_KEY_ID_ROLLOUT_REFIT] = ft__answers_rule,
     [FT_KEY_ID_OLD_LOGPROBS] = ft__own_pass_rule,

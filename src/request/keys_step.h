@@ -164,6 +164,11 @@
       "left out: nothing is filled up; of `grpo` and `ppo`: answers are packed, longest first, into so many "          \
       "tokens, and packs are filled up to them (NeMo RL with `pp`: `train_mb_tokens`; static shapes): passes run "     \
       "over the filling, too")                                                                                         \
+    FLAG(ROLLOUT_PACK_LOGPROBS, "rollout_pack_logprobs", WHOLE, 1, LARGEST_SIZE, NO_WORDS, DEPENDS,                    \
+      "rollout-pack-logprobs", 0, "N", TRAIN,                                                                          \
+      "with rollout-pack: the same of passes that only go forward [rollout-pack]",                                     \
+      "`rollout_pack`; of `rollout_pack`: tokens that packs are filled up to where passes only go forward (NeMo RL's " \
+      "`logprob_mb_tokens`): more answers find better places in larger ones")                                          \
     FLAG(ROLLOUT_OFFLOAD, "rollout_offload", NAMES, 0, 0, WORDS(away), DEPENDS, "rollout-offload", 0,                  \
       "NAME,...", TRAIN,                                                                                               \
       "with grpo, ppo: what leaves for the host while others use the GPU: optimizer, weights, reference",              \

@@ -122,6 +122,7 @@ static ft_status settle_answers(const ft_said *said, ft_workload *w, ft_error *e
                       .age = ft__whole_of(said, FT_KEY_ID_ROLLOUT_AGE),
                       .updates = ft__whole_of(said, FT_KEY_ID_ROLLOUT_UPDATES),
                       .pack = ft__whole_of(said, FT_KEY_ID_ROLLOUT_PACK),
+                      .forward = ft__whole_of(said, FT_KEY_ID_ROLLOUT_PACK_LOGPROBS),
                       .away = (unsigned)ft__whole_of(said, FT_KEY_ID_ROLLOUT_OFFLOAD),
                       .refit = (ft_refit)ft__word_of(said, FT_KEY_ID_ROLLOUT_REFIT)};
     if (a->tokens >= w->seq && (given || w->seq < 2))

@@ -27,7 +27,9 @@
 #define SERVED "replicas disaggregated find concurrency trace per_request turns"
 
 /* Of training what a plan cannot lay out. */
-#define APART "rollout_gpus rollout_async rollout_age rollout_updates rollout_pack rollout_offload rollout_refit"
+#define APART                                                                                                    \
+    "rollout_gpus rollout_async rollout_age rollout_updates rollout_pack rollout_pack_logprobs rollout_offload " \
+    "rollout_refit"
 
 const ft_task_row ft__tasks[FT_ASK_COUNT] = {
     [FT_ASK_TRAIN] = MODEL_TASK,

@@ -8,8 +8,8 @@
  * them to train_mb_tokens (get_microbatch_iterator_for_packable_sequences_len, pad_full_seq_to). Passes run over the
  * filling; answers are what is counted. It makes more micro-batches of the request's size here.
  *
- * Forward passes beside those that are trained go once over all answers, in as many pipelines as there are updates and
- * over the same packs, which NeMo RL has larger ones for (logprob_mb_tokens). */
+ * Forward passes beside those that are trained go once over all answers, in as many pipelines as there are updates, and
+ * over packs of their own where those are said (NeMo RL's logprob_mb_tokens). */
 #include "study/updates.h"
 
 #include <math.h>
@@ -23,14 +23,15 @@ static double micros_of(const ft_workload *w) { return w->accumulate > 1 ? (doub
 /* Micro-batches of one update; nothing is filled up. */
 static double even(const ft_model_request *r) { return micros_of(&r->work) / updates_of(&r->work); }
 
-static double filling(const ft_model_request *r)
+/* The share of packs of so many tokens that answers have. */
+static double filling(const ft_model_request *r, int64_t pack)
 {
     const ft_workload *w = &r->work;
     const ft_answers *a = &w->answers;
-    if (a->pack < 1 || a->tokens < 1) return 1;
+    if (pack < 1 || a->tokens < 1) return 1;
     const double mean = (double)a->tokens, longest = fmax((double)a->longest, mean);
     const double all = (double)w->batch * even(r) * (double)r->parallel.dp;
-    return ft__answer_filling((double)(w->seq - a->tokens), mean, longest, all, (double)a->pack);
+    return ft__answer_filling((double)(w->seq - a->tokens), mean, longest, all, (double)pack);
 }
 
 ft_status ft__updates_one(const ft_model_request *r, ft_model_request *one, ft_error *err)
@@ -41,7 +42,7 @@ ft_status ft__updates_one(const ft_model_request *r, ft_model_request *one, ft_e
         return ft__fail_at(err, FT_E_RANGE, "rollout_updates", 0, 0,
                            "\"rollout_updates\" %.0f are more than the %.0f micro-batches of a step",
                            updates_of(&r->work), micros_of(&r->work));
-    one->work.accumulate = (int64_t)ceil(even(r) / filling(r));
+    one->work.accumulate = (int64_t)ceil(even(r) / filling(r, r->work.answers.pack));
     return FT_OK;
 }
 
@@ -76,11 +77,30 @@ static void more(ft_step *s, double times)
     for (int32_t i = 0; i < s->kernel_count; i++) s->kernels[i].times *= times;
 }
 
+/* Passes that only go forward, over packs of their own instead of those that are trained on. */
+static void repack(const ft_model_request *r, ft_step *s)
+{
+    const ft_answers *a = &r->work.answers;
+    if (a->pack < 1 || a->forward < 1 || !(s->reference_ms > 0)) return;
+    const double part = filling(r, a->pack) / filling(r, a->forward), ms = s->reference_ms * (part - 1);
+    const double longer = (s->step_ms + ms) / s->step_ms;
+    s->reference_ms += ms;
+    s->busy_ms += ms;
+    s->step_ms += ms;
+    s->low_ms *= longer;
+    s->high_ms *= longer;
+    s->tokens_per_s /= longer;
+    s->model_tflops /= longer;
+    s->mfu /= longer;
+    s->hfu /= longer;
+}
+
 void ft__updates_apply(const ft_model_request *r, const ft_model_request *one, ft_step *step)
 {
     const double times = updates_of(&r->work);
     if (r->work.answers.tokens < 1 || !(step->step_ms > 0)) return;
     const double answers = even(r) / micros_of(&one->work); /* of the tokens that passes run over */
+    repack(r, step);
     if (times > 1) more(step, times);
     step->model_flops *= answers;
     step->model_tflops *= answers;

@@ -17,10 +17,10 @@ typedef struct bound {
  * blind at first. */
 static const bound bounds[] = {
     {"NeMo RL 0.3, parts", 0.09, 0.22, 6},
-    {"NeMo RL 0.4", 0.15, 0.34, 5},
+    {"NeMo RL 0.4", 0.16, 0.34, 5},
     {"NeMo RL 0.5", 0.13, 0.22, 10},
     {"NeMo RL 0.6", 0.13, 0.21, 9},
-    {"NeMo RL, one step off", 0.17, 0.38, 21},
+    {"NeMo RL, one step off", 0.16, 0.38, 21},
     {"NeMo RL 0.6, later", 0.31, 0.32, 2},
     {"verl 0.3 logs (MI300X)", 0.3, 0.31, 2},
     {"ROCm blogs, verl 0.3", 0.35, 0.43, 4},
@@ -86,7 +86,7 @@ static void published_steps_are_met(void **state)
         golden_holds(sum[i] / rows[i] < bounds[i].mean, "%s: %.1f %% off on average", bounds[i].source,
                      100 * sum[i] / rows[i]);
     }
-    golden_holds(inside >= 61, "%d inside their intervals", inside);
+    golden_holds(inside >= 57, "%d inside their intervals", inside);
     golden_holds(parts == 11 && generated / parts < 0.2, "%d generations, %.1f %% off on average", parts,
                  100 * generated / parts);
 }

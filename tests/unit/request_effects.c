@@ -139,6 +139,7 @@ static const struct {
     {FT_KEY_ID_ROLLOUT_AGE, "3"},
     {FT_KEY_ID_ROLLOUT_UPDATES, "2"},
     {FT_KEY_ID_ROLLOUT_PACK, "2048"},
+    {FT_KEY_ID_ROLLOUT_PACK_LOGPROBS, "4096"},
     {FT_KEY_ID_ROLLOUT_OFFLOAD, "[\"optimizer\"]"},
     {FT_KEY_ID_ROLLOUT_REFIT, "\"buckets\""},
     {FT_KEY_ID_OLD_LOGPROBS, "false"},
