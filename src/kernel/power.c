@@ -71,10 +71,11 @@ double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy
 
 /* In the steady state the controller averages over everything, memory and leakage of a hot chip included: so many times
  * the energy that decides within microseconds. Chips of 7 nm and before leave no such room between what they start with
- * and what they hold. */
+ * and what they hold, nor do cards, whose memory stands beside the chip and not in its package. */
 static double steady(const ft_device *device, ft_dtype dtype)
 {
-    if (process_nm(device) >= FT_K_POWER_STEADY_OLD_NM) return FT_K_POWER_STEADY_OLD;
+    bool holds = process_nm(device) >= FT_K_POWER_STEADY_OLD_NM || !device->memory_is_hbm;
+    if (holds) return FT_K_POWER_STEADY_OLD;
     return ft__joined_dies(device) && ft_dtype_bytes(dtype) == 2 ? FT_K_POWER_STEADY_TWO_DIES : FT_K_POWER_STEADY;
 }
 

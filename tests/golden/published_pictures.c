@@ -45,7 +45,7 @@ static void traces_are_met(void **state)
 
 /* BERT of Lambda's logs, by container, forty rows of it written so; docs/accuracy/decisions.md has what is known. */
 static const golden_bound steady[] = {
-    {"Lambda, steady steps, container 22.10", 0.065, 0.21, 84},
+    {"Lambda, steady steps, container 22.10", 0.065, 0.23, 84},
     {"Lambda, steady steps, container 24.03", 0.085, 0.15, 24},
     {"Lambda, steady steps, container 24.10", 0.11, 0.2, 8},
     {"Lambda, steady steps, container 25.06", 0.07, 0.12, 4},
