@@ -84,6 +84,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lowers_packed, "beside weights of fewer than 16 bits adapters are in the model's format")                    \
     X(raises_unpacked, "adapters under autocast raise inputs to fp32 beside weights unpacked by plain operators")  \
     X(lora_casts_model, "adapters under autocast: so is all of the model, norms and powers in fp32")               \
+    X(narrow_words, "under autocast the table of words, and with it what layers pass on, has the low format")      \
     X(copies_packed, "beside 4-bit weights what a product makes is copied before its adapter's is added")          \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
     X(keeps_checkpoints, "zero 2 and 3, adapters: checkpoints and their gradients stay until all went back")       \

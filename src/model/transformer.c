@@ -194,7 +194,10 @@ static ft_ref words(ft_maker *m, ft_ref tokens, ft_ref seen, int64_t width, ft_r
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     bool frozen = ft__part_thaw_table(m, a->vocab, width);
+    ft_dtype stored = b->stored;
+    if (b->autocast && m->stack->narrow_words) b->stored = ft__flowing(b->math);
     ft_ref x = ft__embedding(b, FT_AT(EMBED_TOKENS), tokens, a->vocab, width, table);
+    b->stored = stored;
     b->frozen = frozen;
     ft__part_pack_table(m, *table, a->tied);
     if (a->scaled_branches || (a->embed_scale != 0 && a->embed_scale != 1))

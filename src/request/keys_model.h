@@ -91,8 +91,9 @@
       "the software [what the rest says]: automodel, ddp, deepspeed, framework, fsdp, fsdp2, gpt_fast, gpt_neox, "     \
       "hf_trainer, hf_trainer_2024, internevo, liger, litgpt, llm_c, llm_foundry, maxtext, megatron, megatron_2021, "  \
       "megatron_2022, megatron_2023, megatron_deepspeed, megatron_deepspeed_2023, megatron_llama, megatron_recipe, "   \
-      "nanotron, nemo, nemo_rl, nemo_rl_2025, paddle, pax, peft, peft_2024, pytorch, qwen_finetune, recipe_2023, "     \
-      "sharded, tensorflow, torchtitan, torchtune, transformer_engine_2024, trl, unsloth, xla, or a file",             \
+      "nanochat, nanotron, nemo, nemo_rl, nemo_rl_2025, paddle, pax, peft, peft_2024, pytorch, qwen_finetune, "        \
+      "recipe_2023, sharded, tensorflow, torchtitan, torchtune, transformer_engine_2024, trl, unsloth, xla, or a "     \
+      "file",                                                                                                          \
       "the software that trains it, or decodes compiled ([stacks](stacks.md)): a name (`megatron`, `torchtitan`, "     \
       "`fsdp2`, `deepspeed`, …), "                                                                                     \
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \

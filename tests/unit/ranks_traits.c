@@ -58,6 +58,7 @@ static const turn turns[] = {
     {"lora_documents_to", "megatron", "1000", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
     {"lora_casts_model", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"lora_casts_model", "hf_trainer", "false", "falcon-7b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"narrow_words", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"lora_dropout", "pytorch", "0.1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"prepares_kbit", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packed_inputs", "pytorch", "1", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
@@ -174,6 +175,7 @@ static double figure_of(const turn *t, bool turned)
         r.work.unpack_openly = !strcmp(t->trait, "raises_unpacked");
         r.work.autocast = ft__kbit_prepared(&r.work, &own);
     }
+    if (!strcmp(t->trait, "narrow_words")) r.work.autocast = true;
     r.work.accumulate = t->micros;
     if (!strcmp(t->trait, "host_in_turn")) r.work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
     if (!strcmp(t->trait, "waits_for_weights")) r.work.offload = 1u << FT_OFFLOAD_PARAMETERS;
