@@ -69,6 +69,13 @@ double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy
     return 1 / (1 - (1 - ratio) * x / (1 + x));
 }
 
+double ft__power_share(const ft_device *device)
+{
+    double watts = matrix_pj(device) * device->peak_tflops[FT_FP16];
+    double limit = board_watts(device);
+    return watts > limit ? limit / watts : 1;
+}
+
 /* In the steady state the controller averages over everything, memory and leakage of a hot chip included: so many times
  * the energy that decides within microseconds. Chips of 7 nm and before leave no such room between what they start with
  * and what they hold, nor do cards, whose memory stands beside the chip and not in its package. */

@@ -21,6 +21,9 @@ double ft__power_draw(const ft_device *device, const ft_op *op, double flops, do
 /* Factor (>= 1) by which a kernel of that draw slowed itself down when it was timed alone, for some milliseconds. */
 double ft__power_alone(const ft_device *device, double draw, double ms);
 
+/* The share of their 16-bit peak at which the board's limit holds the matrix units; 1 where it does not. */
+double ft__power_share(const ft_device *device);
+
 /* What the hungriest of so many GPUs draws over one of them. */
 double ft__power_hungriest(int64_t gpus);
 #endif

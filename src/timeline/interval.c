@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "kernel/attention_library.h"
+#include "kernel/power.h"
 #include "model/stack.h"
 #include "timeline/interval_constants.h"
 #include "timeline/ported.h"
@@ -50,6 +51,7 @@ static bool software_unsaid(const ft_workload *work)
 typedef struct widths {
     double kernels;       /* in a model, or fused by a compiler */
     double sooner, later; /* software that was not said */
+    double held;          /* a board that its limit holds far below its clock */
     double hosts;
 } widths;
 
@@ -69,6 +71,7 @@ static widths widths_of(const ft_run *t)
         w.sooner = masks;
     else if (unsaid)
         w.sooner = fmax(FT_K_INTERVAL_SOFTWARE_SOONER, ft__ported_sooner(work));
+    if (ft__power_share(t->device) < FT_K_INTERVAL_HELD_SHARE) w.held = FT_K_INTERVAL_HELD_LATER;
     w.hosts = t->g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) /* a model's own Python, where nobody timed it */
                                : hosts;
     return w;
@@ -84,7 +87,7 @@ void ft__step_interval(const ft_run *t, double below, double above, ft_step *out
     ft_pace pace = *out->pace;
     pace.gpu_scale = 1 - faster;
     below = out->step_ms - ft__stream_walk(t->g, &pace).total;
-    pace.gpu_scale = 1 + hypot(above / busy, hypot(w.kernels, w.later) * level);
+    pace.gpu_scale = 1 + hypot(above / busy, hypot(w.kernels, hypot(w.later, w.held)) * level);
     above = ft__stream_walk(t->g, &pace).total - out->step_ms;
     pace.gpu_scale = 1;
     if (out->host_ms > 0) {

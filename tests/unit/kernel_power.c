@@ -79,6 +79,23 @@ static void a_product_that_leaves_power_to_spare_keeps_its_clock(void **state)
     assert_true(fabs(sustained_tflops(&h200, FT_BF16, 8192, 779) - 779) < 1e-9);
 }
 
+/* A T4's 70 W hold 65 TFLOP/s to a third, its makers' forum says 24; a V100's 300 W hold it to most of its peak. */
+static void small_boards_are_held_far_below_their_peak(void **state)
+{
+    (void)state;
+    ft_device t4 = limit_device("t4"), v100 = limit_device("v100_sxm_32gb");
+    assert_in_range((int)(ft__power_share(&t4) * 65), 20, 26);
+    assert_true(ft__power_share(&v100) > 0.8);
+    double before = 1;
+    for (double watts = 1000; watts >= 20; watts *= 0.8) {
+        v100.tdp_w = watts;
+        double share = ft__power_share(&v100);
+        assert_true(share > 0 && share <= before);
+        before = share;
+    }
+    assert_true(before < 0.1);
+}
+
 static void nothing_gets_faster_and_less_power_is_never_better(void **state)
 {
     (void)state;
@@ -185,6 +202,7 @@ int main(void)
         cmocka_unit_test(a_b200_holds_less_than_half_of_its_peak_in_bf16),
         cmocka_unit_test(of_many_gpus_the_hungriest_lies_where_order_statistics_put_it),
         cmocka_unit_test(a_product_that_leaves_power_to_spare_keeps_its_clock),
+        cmocka_unit_test(small_boards_are_held_far_below_their_peak),
         cmocka_unit_test(nothing_gets_faster_and_less_power_is_never_better),
         cmocka_unit_test(a_product_hardly_slows_itself_down_in_six_replays),
         cmocka_unit_test(a_short_kernel_ends_before_the_clock_gives_way),
