@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "device/gpu.h"
+#include "device/spec.h"
 #include "report/json/answer.h"
 #include "simulator.h"
 #include "terminal.h"
@@ -195,6 +197,38 @@ int cli_ask_fail(const cli_args *args, const char *operand_key, ft_error *err)
 
 /* -- requests that are asked again ------------------------------------------------------------- */
 
+static bool has_gpus(const cli_args *args)
+{
+    for (int i = 0; i < OPT_COUNT; i++)
+        if (cli_options[i].commands & args->command->bit && !strcmp(cli_options[i].name, "gpus")) return true;
+    return false;
+}
+
+/* "--gpu 8xh100_sxm": what to write instead is said, in the flags that this command has. */
+static int counted(const cli_asker *a)
+{
+    char which[80];
+    int count;
+    ft_error err = {0};
+    const unsigned bit = a->args->command->bit;
+    for (size_t i = 0; i < a->gpu_count; i++) {
+        if (ft__is_path(a->gpus[i]) || !ft__catalogue_counted(a->gpus[i], &count, which)) continue;
+        const bool ranks = bit & (CLI_SERVE | CLI_INFER), one = bit & CLI_KERNEL;
+        const char *how = one                  ? ": a kernel runs on one"
+                          : bit & CLI_EXCHANGE ? " --ranks "
+                          : ranks              ? ", and how many with --tp, --dp or both, as --tp "
+                          : has_gpus(a->args)  ? " --gpus "
+                                               : NULL;
+        char many[16] = "";
+        if (!how) continue;
+        if (!one) snprintf(many, sizeof many, "%d", count);
+        (void)ft__fail_at(&err, FT_E_NAME, "gpu", 0, 0, "\"%s\" is a name and a number; write --gpu %s%s%s", a->gpus[i],
+                          which, how, many);
+        return cli_asker_fail(a, &err);
+    }
+    return 0;
+}
+
 int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
 {
     ft_error err = {0};
@@ -208,6 +242,8 @@ int cli_asker_open(cli_asker *a, const cli_args *args, const char *task)
     a->scratch.simulator = &cli_simulator;
     if (!cli_values(args, OPT_GPU, &a->gpus, &a->gpu_count)) return cli_complain(FT_E_MEMORY, "out of memory");
     bool open = args->command->bit == CLI_CHOOSE; /* which GPU is what it asks */
+    int status = counted(a);
+    if (status) return status;
     if (a->gpu_count == 0 && !open)
         return cli_usage(args->command, "which GPU? --gpu h100_sxm (foretell gpus lists them)");
     ft_options options = {.predictor = cli_value(args, OPT_PREDICTOR), .calibration = cli_value(args, OPT_CALIBRATION)};

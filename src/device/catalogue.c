@@ -9,6 +9,7 @@
  * Only the entry found is parsed: the program's first answer does not pay for the other forty.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -174,15 +175,49 @@ static size_t by_words(const words *wanted, char *all, size_t room, int *candida
     return *candidates == 1 ? found : ft__embedded_device_count;
 }
 
-/* "8xH100" as "H100"; NULL: nothing is counted. */
-static const char *behind_count(const char *name)
+/* A whole number and what parts it from a name, as "8x", "8 * " or "8 "; 0: none. How many characters it takes. */
+static size_t count_before(const char *text, int *count)
 {
-    size_t digits = strspn(name, "0123456789");
-    const char *rest = name + digits + strspn(name + digits, " ");
-    if (!digits || !(*rest == 'x' || *rest == 'X' || *rest == '*')) return NULL;
-    rest++;
-    rest += strspn(rest, " ");
-    return *rest ? rest : NULL;
+    size_t digits = strspn(text, "0123456789"), at = digits + strspn(text + digits, " ");
+    if (!digits || digits > 6) return 0;
+    bool times = text[at] == 'x' || text[at] == 'X' || text[at] == '*' || text[at] == ':';
+    if (!times && at == digits) return 0;
+    *count = atoi(text);
+    at += times;
+    return at + strspn(text + at, " ");
+}
+
+/* The same behind a name: "x8", ":8", " * 8". Where it begins; 0: none. */
+static size_t count_after(const char *text, int *count)
+{
+    size_t end = strlen(text), at = end;
+    while (at > 0 && text[at - 1] >= '0' && text[at - 1] <= '9') at--;
+    if (at == end || end - at > 6) return 0;
+    *count = atoi(text + at);
+    while (at > 0 && text[at - 1] == ' ') at--;
+    if (at == 0 || !strchr("xX*:", text[at - 1])) return 0;
+    for (at--; at > 0 && text[at - 1] == ' ';) at--;
+    return at;
+}
+
+bool ft__catalogue_counted(const char *name, int *count, char which[80])
+{
+    size_t at = count_before(name, count), length = strlen(name) - at, index;
+    if (!at) length = count_after(name, count);
+    if (!length || length >= 80 || *count < 1 || index_of(name) < ft__embedded_device_count) return false;
+    memcpy(which, name + at, length);
+    which[length] = '\0';
+    words wanted;
+    split(which, &wanted);
+    if (wanted.count < 1) return false;
+    char all[400];
+    const char *usual = NULL;
+    int candidates = 0;
+    index = by_alias(&wanted);
+    if (index == ft__embedded_device_count) index = by_words(&wanted, all, sizeof all, &candidates, &usual);
+    if (index < ft__embedded_device_count) usual = ft__embedded_devices[index].name;
+    if (usual) snprintf(which, 80, "%s", usual);
+    return usual || candidates > 0;
 }
 
 /* "h100 80gb" has a word too many: what it begins with may be known. */
@@ -209,14 +244,13 @@ static ft_status unknown(const char *name, const words *wanted, ft_error *err)
     const char *nearest = ft__nearest(name, names, count);
     char shown[80];
     ft__spec_cut(shown, sizeof shown, name);
-    const char *which = behind_count(name);
-    if (which) {
-        char kind[80];
-        ft__spec_cut(kind, sizeof kind, which);
-        return ft__fail(err, FT_E_NAME,
-                        "unknown GPU \"%s\"; how many is said apart (\"gpus\", or ranks) from which, \"%s\"", shown,
-                        kind);
-    }
+    char which[80];
+    int gpus;
+    if (ft__catalogue_counted(name, &gpus, which))
+        return ft__fail(
+            err, FT_E_NAME,
+            "unknown GPU \"%s\"; \"gpu\" says which, as \"%s\"; how many is said apart, as \"gpus\": %d, or by ranks",
+            shown, which, gpus);
     if (nearest) return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; did you mean \"%s\"?", shown, nearest);
     if (wanted->count > 1 && begins_known(wanted, all, sizeof all))
         return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; of that kind the catalogue has %s", shown, all);

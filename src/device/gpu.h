@@ -20,6 +20,9 @@ const char *ft__catalogue_json(size_t index, size_t *length); /* the file's text
 bool ft__catalogue_follows(size_t index, const ft_device *d);
 ft_status ft__catalogue_find(const char *name, ft_device *out, ft_error *err); /* by name; nearest name in the error */
 
+/* "8xh100", "h100:8", "8 h100": how many, and which (of several the usual one). Such is no entry's name. */
+bool ft__catalogue_counted(const char *name, int *count, char which[80]);
+
 /* A name or a path ("./my.json", anything with a slash or ending in .json). */
 ft_status ft__device_open(const char *name_or_path, ft_device *out, ft_text *warnings, ft_error *err);
 
