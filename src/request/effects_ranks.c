@@ -99,10 +99,13 @@ static const char *expert_tensor(const ft_effect_case *c)
 
 /* -- what joins them --------------------------------------------------------------------------- */
 
+/* GPUs of their own that generate: new weights reach them over the same links, and their ranks exchange. */
+static int64_t generating(const ft_effect_case *c) { return c->trains ? c->w->answers.gpus : 0; }
+
 static const char *joined(const ft_effect_case *c)
 {
     bool apart = !c->trains && c->p->tp < 2 && c->p->ep < 2;
-    return c->ranks < 2 ? "one GPU" : apart ? "the ranks exchange nothing" : NULL;
+    return c->ranks < 2 && generating(c) < 2 ? "one GPU" : apart ? "the ranks exchange nothing" : NULL;
 }
 
 static bool same_links(const ft_tier *a, const ft_tier *b)
@@ -136,7 +139,10 @@ const char *ft__network_idle(const json_t *cluster, const ft_device *device, int
 
 static const char *network(const ft_effect_case *c, const char *key)
 {
-    return joined(c) ? joined(c) : ft__network_idle(c->r->cluster, c->r->device, c->ranks, key);
+    const int64_t engines = generating(c);
+    const char *why = joined(c);
+    if (!why) why = ft__network_idle(c->r->cluster, c->r->device, c->ranks, key);
+    return why && engines > 1 ? ft__network_idle(c->r->cluster, c->r->device, engines, key) : why;
 }
 
 static const char *per_node(const ft_effect_case *c) { return network(c, "gpus_per_node"); }

@@ -79,7 +79,7 @@ static ft_status forecast_pass(asking *ask, const pass *one, ft_rollout *out)
     r.parallel.zero = 0;
     r.parallel.sp = false;
     r.parallel.schedule = FT_1F1B;
-    if (one->tp <= ask->inside) r.cluster = NULL; /* they stand in one node */
+    if (one->tp <= ask->inside) r.closed_forms = true; /* they stand in one node: what joins it is all they use */
     r.loader.given = false;
     FT_TRY(ft__scratch_empty(ask->s, ask->err));
     FT_TRY(ft__request_forecast(ask->ft, ask->s, &r, &view, &step, &g, ask->err));
