@@ -273,6 +273,16 @@ int cli_asker_fail(const cli_asker *a, ft_error *err)
     return cli_fail(err);
 }
 
+void cli_ask_in_flags(const cli_args *args, const char *lines, ft_text *out)
+{
+    while (lines && *lines) {
+        const size_t length = strcspn(lines, "\n"), whole = length + (lines[length] == '\n');
+        say_flags(args, lines, length, OPT_COUNT, out);
+        ft__text_add_n(out, lines + length, whole - length);
+        lines += whole;
+    }
+}
+
 void cli_say_warnings(const cli_args *args, const char *about, const char *lines)
 {
     while (*lines) {

@@ -56,4 +56,6 @@ void cli_say_left_out(const char *name, const ft_error *err); /* of several that
 /* Of several GPUs one has not the number format: it is left out of the table, and why is said; with `json` in an answer
  * of its own. False: another error, or the only GPU. */
 bool cli_leave_out(const ft_error *err, size_t gpus, const char *gpu, bool json, ft_text *out);
+/* Lines that speak of keys, in this command's flags. */
+void cli_ask_in_flags(const cli_args *args, const char *lines, ft_text *out);
 #endif

@@ -1,9 +1,11 @@
 /* picture.c: writing pages and pictures. */
 #include "picture.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
+#include "ask.h"
 #include "base/file.h"
 #include "terminal.h"
 
@@ -42,6 +44,13 @@ static int write_text(const char *path, ft_text *text, bool made)
     return status;
 }
 
+/* A page that the command line asked for warns in its flags. */
+static const char *in_flags(const cli_args *args, const char *lines, ft_text *said)
+{
+    cli_ask_in_flags(args, lines, said);
+    return said->failed || !said->at ? "" : said->at;
+}
+
 int cli_picture_step(const cli_args *args, const ft_step_view *v)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG), *name = cli_value(args, OPT_PICTURE);
@@ -53,8 +62,12 @@ int cli_picture_step(const cli_args *args, const ft_step_view *v)
         return cli_fail(&err);
     }
     if (html) {
-        bool made = ft__page_step(&page, v);
+        ft_text said = {0};
+        ft_step_view as = *v;
+        as.warnings = in_flags(args, v->warnings, &said);
+        bool made = !said.failed && ft__page_step(&page, &as);
         status = write_text(html, &page, made);
+        ft__text_free(&said);
     }
     if (!status && svg) status = write_text(svg, &picture, true);
     ft__text_free(&picture);
@@ -65,7 +78,11 @@ int cli_picture_infer(const cli_args *args, const ft_infer *r)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_infer(&page, r);
+    ft_text said = {0};
+    ft_infer as = *r;
+    as.title.warnings = in_flags(args, r->title.warnings, &said);
+    bool made = !html || (!said.failed && ft__page_infer(&page, &as));
+    ft__text_free(&said);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_infer(&picture, &ft__frame_alone, r, true);
@@ -76,7 +93,11 @@ int cli_picture_serve(const cli_args *args, const ft_serving *s)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_serve(&page, s);
+    ft_serving as = *s;
+    as.warnings = (ft_text){0};
+    in_flags(args, s->warnings.at, &as.warnings);
+    bool made = !html || (!as.warnings.failed && ft__page_serve(&page, &as));
+    ft__text_free(&as.warnings);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_serve(&picture, &ft__frame_alone, s);
@@ -87,7 +108,11 @@ int cli_picture_scale(const cli_args *args, const ft_scale *s)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_scale(&page, s);
+    ft_scale as = *s;
+    as.warnings = (ft_text){0};
+    in_flags(args, s->warnings.at, &as.warnings);
+    bool made = !html || (!as.warnings.failed && ft__page_scale(&page, &as));
+    ft__text_free(&as.warnings);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_scale(&picture, &ft__frame_alone, s);
@@ -98,7 +123,17 @@ int cli_picture_kernel(const cli_args *args, const ft_screen_case *cases, size_t
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_kernel(&page, cases, count, quantile);
+    ft_screen_case *as = html ? malloc(count * sizeof *as) : NULL;
+    bool made = !html || as;
+    for (size_t i = 0; as && i < count; i++) {
+        as[i] = cases[i];
+        as[i].warnings = (ft_text){0};
+        in_flags(args, cases[i].warnings.at, &as[i].warnings);
+        made = made && !as[i].warnings.failed;
+    }
+    made = made && (!html || ft__page_kernel(&page, as, count, quantile));
+    for (size_t i = 0; as && i < count; i++) ft__text_free(&as[i].warnings);
+    free(as);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_kernel(&picture, &ft__frame_alone, cases, count);
@@ -109,7 +144,11 @@ int cli_picture_sweep(const cli_args *args, const ft_page_sweep_case *s)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_sweep(&page, s);
+    ft_text said = {0};
+    ft_page_sweep_case as = *s;
+    as.warnings = in_flags(args, s->warnings, &said);
+    bool made = !html || (!said.failed && ft__page_sweep(&page, &as));
+    ft__text_free(&said);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_sweep(&picture, &ft__frame_alone, s);
@@ -120,7 +159,11 @@ int cli_picture_range(const cli_args *args, const ft_page_range *r)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_range(&page, r);
+    ft_text said = {0};
+    ft_page_range as = *r;
+    as.warnings = in_flags(args, r->warnings, &said);
+    bool made = !html || (!said.failed && ft__page_range(&page, &as));
+    ft__text_free(&said);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_range(&picture, &ft__frame_alone, r);
@@ -131,7 +174,17 @@ int cli_picture_steps(const cli_args *args, const char *title, const ft_step_cas
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
-    bool made = !html || ft__page_steps(&page, title, cases, count, quantile);
+    ft_step_case *as = html ? malloc(count * sizeof *as) : NULL;
+    bool made = !html || as;
+    for (size_t i = 0; as && i < count; i++) {
+        as[i] = cases[i];
+        as[i].warnings = (ft_text){0};
+        in_flags(args, cases[i].warnings.at, &as[i].warnings);
+        made = made && !as[i].warnings.failed;
+    }
+    made = made && (!html || ft__page_steps(&page, title, as, count, quantile));
+    for (size_t i = 0; as && i < count; i++) ft__text_free(&as[i].warnings);
+    free(as);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
     made = ft__picture_steps(&picture, &ft__frame_alone, cases, count);
@@ -152,6 +205,10 @@ int cli_picture_largest(const cli_args *args, const ft_largest *r)
     const char *html = cli_value(args, OPT_HTML);
     ft_text page = {0};
     if (!html) return 0;
-    bool made = ft__page_largest(&page, r);
+    ft_text said = {0};
+    ft_largest as = *r;
+    as.view.warnings = in_flags(args, r->view.warnings, &said);
+    bool made = !said.failed && ft__page_largest(&page, &as);
+    ft__text_free(&said);
     return write_text(html, &page, made);
 }

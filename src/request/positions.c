@@ -7,7 +7,7 @@
 
 void ft__beyond_positions(const ft_arch *a, ft_beyond what, double tokens, char out[FT_BEYOND_ROOM])
 {
-    static const char *const subjects[] = {[FT_BEYOND_SEQ] = "seq %.0f is",
+    static const char *const subjects[] = {[FT_BEYOND_SEQ] = "\"seq\" %.0f is",
                                            [FT_BEYOND_SEQUENCES] = "sequences of %.0f tokens are",
                                            [FT_BEYOND_REQUESTS] = "requests of %.0f tokens are"};
     char subject[64];

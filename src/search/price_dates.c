@@ -10,7 +10,7 @@ void ft__price_dates_told(const ft_offer *const *offers, size_t count, int64_t t
         if (o && o->day > today && (!latest || o->day > latest->day)) latest = o;
     }
     if (oldest)
-        ft__text_addf(warnings, "%sprices are up to %lld days old (%s, %s, %s): give your own with price",
+        ft__text_addf(warnings, "%sprices are up to %lld days old (%s, %s, %s): give your own with \"price\"",
                       warnings->length ? "\n" : "", (long long)(today - oldest->day), oldest->provider,
                       oldest->instance, oldest->date);
     if (latest)

@@ -195,7 +195,7 @@ static void beyond_its_positions_is_a_warning(void **state)
 {
     (void)state;
     ft_model_request r = reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"seq\":2048}");
-    assert_string_equal("seq 2048 is beyond the 1024 positions that the model has embeddings for", r.beyond);
+    assert_string_equal("\"seq\" 2048 is beyond the 1024 positions that the model has embeddings for", r.beyond);
     assert_string_equal("", reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"seq\":1024}").beyond);
 }
 
