@@ -287,10 +287,12 @@ static ft_status open_search(ft_fleet_bench *b, ft_error *err)
     f->goal = rate ? FT_FLEET_GPUS : slo ? FT_FLEET_RATE : FT_FLEET_OFFLINE;
     if (rate && !slo)
         return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0,
-                           "\"slo\" is missing: what must requests keep? {\"ttft_ms\": 500, \"tpot_ms\": 30}");
+                           "\"slo\" is missing: what must requests keep? "
+                           "{\"ttft_ms\": 500, \"tpot_ms\": 30}; as a text \"ttft=500ms,tpot=30ms\"");
     if (slo && !names_time(objectives))
         return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0,
-                           "\"slo\" names no time: what must requests keep? {\"ttft_ms\": 500, \"tpot_ms\": 30}");
+                           "\"slo\" names no time: what must requests keep? "
+                           "{\"ttft_ms\": 500, \"tpot_ms\": 30}; as a text \"ttft=500ms,tpot=30ms\"");
     ft_way first = {.layout = {1, 1, 1, 1, 1}, .replicas = 1};
     FT_TRY(ft__fleet_try(b, &first, FT_K_FLEET_LEAST_RATE, err)); /* what the model is, and the node */
     b->domain = 1;

@@ -155,7 +155,15 @@ static ft_status read_prices(const json_t *object, ft_key_id key, ft_choose_requ
     const char *gpu;
     json_t *value, *prices = ft__key_get(object, key);
     if (!prices) return FT_OK;
-    if (json_is_string(prices)) prices = r->typed[0] = pairs_of(json_string_value(prices));
+    if (json_is_string(prices)) {
+        const char *said = json_string_value(prices);
+        prices = r->typed[0] = pairs_of(said);
+        if (!prices)
+            return ft__fail_at(err, FT_E_TYPE, "price", 0, 0,
+                               "\"price\" is GPU=DOLLARS between commas, an hour of one GPU: "
+                               "\"h100_sxm=2.1,l40s=0.9\"; got \"%.*s\"",
+                               (int)ft__utf8_cut(said, 60), said);
+    }
     if (!json_is_object(prices))
         return ft__fail_at(err, FT_E_TYPE, "price", 0, 0,
                            "\"price\" must be an object of dollars per GPU and hour: {\"h100_sxm\": 2.1}; as a "
@@ -164,8 +172,8 @@ static ft_status read_prices(const json_t *object, ft_key_id key, ft_choose_requ
         if (json_is_string(value))
             return ft__fail_at(
                 err, FT_E_TYPE, "price", 0, 0,
-                "the price of \"%.60s\" must be a number of US dollars, got \"%.40s\": no other currency is "
-                "known",
+                "the price of \"%.60s\" must be a plain number of US dollars an hour, as 2.1; got \"%.40s\": no other "
+                "currency or unit is known",
                 gpu, json_string_value(value));
         if (!json_is_number(value))
             return ft__fail_at(err, FT_E_TYPE, "price", 0, 0, "the price of \"%.60s\" must be a number of US dollars",

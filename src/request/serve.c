@@ -173,7 +173,8 @@ static ft_status slo_text(const char *text, ft_serve_request *out, ft_error *err
         if (equals && equals - at == 3 && !strncmp(at, "e2e", 3)) into = &out->slo_e2e_ms;
         if (!into || !read_time(equals + 1, length - (size_t)(equals + 1 - at), into))
             return ft__fail_at(err, FT_E_RANGE, "slo", 0, 0,
-                               "\"%.*s\" is not an objective; expected ttft=500ms,tpot=30ms,e2e=20s",
+                               "\"%.*s\" is not an objective; expected NAME=TIME, in ms where no unit follows: "
+                               "ttft=500ms,tpot=30ms,e2e=20s",
                                (int)ft__utf8_cut(at, length < 60 ? length : 60), at);
         at += length + (at[length] == ',');
         at += strspn(at, " ");
