@@ -352,6 +352,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     ft__take_for_causal(out);
     ft__take_for_packed(&said, out);
     ft__remark_library(&said, out);
+    ft__remark_modules(&said, out);
     take_for_sharded(&said, out);
     ft__settle_kv(&said, out);
     ft__settle_quantized(&said, out);

@@ -40,6 +40,7 @@ typedef struct ft_model_request {
     char remark[200];            /* a warning about the request itself; "" for none */
     char beyond[FT_BEYOND_ROOM]; /* sequences are longer than the model has positions; or "" */
     char quantized[160];         /* what became of quantization_config, where it is not what is forecast; or "" */
+    char modules[160];           /* what predicts further tokens and is left out; or "" */
     ft_idle_key idle[FT_KEY_COUNT];
     size_t idle_count;
 } ft_model_request;

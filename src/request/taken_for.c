@@ -125,3 +125,15 @@ void ft__remark_library(const ft_said *said, ft_model_request *out)
                     : "\"cudnn\" is NVIDIA's: no such kernel runs on %s",
              out->device->name);
 }
+
+/* Modules that predict further tokens train where they are asked for: libraries leave out what checkpoints have. */
+void ft__remark_modules(const ft_said *said, ft_model_request *out)
+{
+    const long long modules = (long long)out->arch->mtp_layers;
+    const bool trains = out->work.task == FT_TRAIN && out->work.lora_rank < 1;
+    if (modules < 1 || !trains || ft__given(said, FT_KEY_ID_MTP)) return;
+    snprintf(out->modules, sizeof out->modules,
+             "%lld module%s of the model that predict%s further tokens %s left out; \"mtp\" %lld trains %s", modules,
+             modules > 1 ? "s" : "", modules > 1 ? "" : "s", modules > 1 ? "are" : "is", modules,
+             modules > 1 ? "them" : "it");
+}

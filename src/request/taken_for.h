@@ -13,4 +13,5 @@ void ft__take_for_earlier(ft_model_request *out);
 void ft__take_for_causal(ft_model_request *out);
 void ft__take_for_packed(const ft_said *said, ft_model_request *out);
 void ft__remark_library(const ft_said *said, ft_model_request *out);
+void ft__remark_modules(const ft_said *said, ft_model_request *out);
 #endif

@@ -53,6 +53,7 @@ static ft_status keep_remarks(const ft_search *s, ft_plan *out, ft_error *err)
     const bool whole = r->packs_examples && r->work.one_document;
     ft_text t = {0};
     if (r->remark[0] && !whole) ft__text_add(&t, r->remark);
+    if (r->modules[0]) ft__text_addf(&t, "%s%s", t.length ? "\n" : "", r->modules);
     if (r->beyond[0]) ft__text_addf(&t, "%s%s", t.length ? "\n" : "", r->beyond);
     if (r->quantized[0]) ft__text_addf(&t, "%s%s", t.length ? "\n" : "", r->quantized);
     if (r->arch->nearest)

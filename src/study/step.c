@@ -309,13 +309,13 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     const char *device = ft__device_warnings(s, r->device), *pages = idle_pages(r, step);
     *out = "";
     bool file = r->arch->warnings && *r->arch->warnings, even = r->work.answers.tokens > 0 && !r->work.answers.longest;
-    bool said = r->remark[0] || r->beyond[0] || r->quantized[0];
-    if (!even && !*device && !said && !r->arch->nearest && !file && !r->idle_count && !*pages) return FT_OK;
+    const char *const own[] = {device, r->remark, r->beyond, r->quantized, r->modules};
+    bool said = false;
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) said = said || *own[i];
+    if (!even && !said && !r->arch->nearest && !file && !r->idle_count && !*pages) return FT_OK;
     ft__text_clear(&s->remarks);
-    ft__text_add(&s->remarks, device);
-    if (r->remark[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->remark);
-    if (r->beyond[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->beyond);
-    if (r->quantized[0]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", r->quantized);
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        if (*own[i]) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", own[i]);
     if (r->arch->nearest)
         ft__text_addf(&s->remarks, "%san unknown architecture, read as %s", s->remarks.length ? "\n" : "",
                       r->arch->model_type);
