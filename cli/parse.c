@@ -13,8 +13,8 @@
 #include "config.h"
 #include "meant_number.h"
 #include "options.h"
-#include "request/foreign.h"
 #include "terminal.h"
+#include "unknown_option.h"
 
 void cli_args_free(cli_args *args)
 {
@@ -106,99 +106,6 @@ static int find_letter(const cli_command *command, char letter, const char *rest
             return i;
     }
     return help;
-}
-
-/* A flag of another program's: "zero-stage" is --zero, "fsdp" --zero 3. Keys of requests are the library's to know. */
-static const char *flag_of(const char *theirs, char room[64])
-{
-    for (size_t i = 0; i < ft__foreign_count; i++) {
-        const ft_foreign *f = &ft__foreign[i];
-        if (strcmp(theirs, f->theirs) != 0 || !ft__keys[f->key].flag) continue;
-        snprintf(room, 64, "--%s%s%s", ft__keys[f->key].flag, f->value ? " " : "", f->value ? f->value : "");
-        return room;
-    }
-    return NULL;
-}
-
-/* What other software calls it; with `slips`, what is nearly that. */
-static const char *elsewhere(const char *typed, bool slips, char room[64])
-{
-    const char *theirs[256];
-    char said[64];
-    size_t count = 0;
-    snprintf(said, sizeof said, "%s", typed);
-    for (char *at = said; *at; at++)
-        if (*at == '-') *at = '_';
-    if (slips && !strncmp(said, "no_", 3)) return NULL; /* nearly the opposite */
-    for (size_t i = 0; i < ft__foreign_count && count < sizeof theirs / sizeof *theirs; i++)
-        theirs[count++] = ft__foreign[i].theirs;
-    const char *meant = slips ? ft__nearest(said, theirs, count) : said;
-    return meant ? flag_of(meant, room) : NULL;
-}
-
-/* One of ours that this command has: the first word of "--zero 3". */
-static bool has_option(const cli_command *command, const char *flag)
-{
-    size_t length = strcspn(flag + 2, " ");
-    for (int i = 0; i < OPT_COUNT; i++)
-        if (cli_options[i].commands & command->bit && strlen(cli_options[i].name) == length &&
-            !strncmp(cli_options[i].name, flag + 2, length))
-            return true;
-    return false;
-}
-
-/* People may be told of it: it is shown, or the other name of one that is. */
-static bool may_be_named(const cli_option *o) { return o->group == CLI_ALIAS || cli_option_shown(o); }
-
-/* Where a key of a request is said to a command that reads requests from files. */
-static const char *instead(const cli_command *command, const cli_option *o)
-{
-    if (!cli_option_asks(o)) return "";
-    if (!strcmp(o->name, "gpus") && command->bit & (CLI_SERVE | CLI_INFER))
-        return command->bit == CLI_SERVE ? "; here ranks and engines say how many: --tp, --pp, --dp, --replicas"
-                                         : "; here ranks say how many: --tp, --ep, --dp";
-    if (!strcmp(o->name, "gpus") && command->bit == CLI_EXCHANGE) return "; here it is --ranks";
-    return command->bit == CLI_COMPARE
-               ? "; each of its files says its own, as foretell train ... --json > FILE writes them"
-           : command->bit == CLI_BATCH ? "; each of its requests says its own"
-                                       : "";
-}
-
-/* "--model gpt2", as most programs have it. */
-static bool is_operand(const cli_command *command, const char *typed)
-{
-    char said[64];
-    snprintf(said, sizeof said, "%s", typed);
-    for (char *at = said; *at; at++)
-        if (*at == '-') *at = '_';
-    const bool model = !strcmp(said, "model") || ft__foreign_key(said) == FT_KEY_ID_MODEL;
-    return model && command->operands && !strcmp(command->operands, "MODEL");
-}
-
-static int unknown_option(const cli_command *command, const char *typed)
-{
-    if (is_operand(command, typed))
-        return cli_usage(command, "unknown option --%s; the model stands by itself: foretell %s MODEL", typed,
-                         command->name);
-    const char *names[OPT_COUNT], *why = ft__foreign_unasked(typed);
-    size_t count = 0;
-    if (why) return cli_usage(command, "unknown option --%s; %s", typed, why);
-    for (int i = 0; i < OPT_COUNT; i++)
-        if (cli_options[i].commands & command->bit && may_be_named(&cli_options[i]) && strlen(cli_options[i].name) > 1)
-            names[count++] = cli_options[i].name;
-    for (int i = 0; i < OPT_COUNT; i++) {
-        if (strcmp(cli_options[i].name, typed) != 0 || !may_be_named(&cli_options[i])) continue;
-        for (int c = 0; c < cli_command_count; c++)
-            if (cli_options[i].commands & cli_commands[c].bit)
-                return cli_usage(command, "--%s is an option of \"%s\", not of \"%s\"%s", typed, cli_commands[c].name,
-                                 command->name, instead(command, &cli_options[i]));
-    }
-    char room[64];
-    const char *nearest = ft__nearest(typed, names, count), *ours = elsewhere(typed, false, room);
-    if (!ours && !nearest) ours = elsewhere(typed, true, room);
-    if (ours && has_option(command, ours)) return cli_usage(command, "unknown option --%s; here it is %s", typed, ours);
-    if (nearest) return cli_usage(command, "unknown option --%s; did you mean --%s?", typed, nearest);
-    return cli_usage(command, "unknown option --%s", typed);
 }
 
 /* -- values ------------------------------------------------------------------------------------ */
@@ -325,28 +232,28 @@ static int take_long(cli_args *args, int argc, char **argv, int *at)
     name[length] = '\0';
     bool off;
     int id = find_long(args->command, name, &off);
-    if (id < 0) return unknown_option(args->command, name);
+    const char *next = *at + 1 < argc && argv[*at + 1][0] != '-' ? argv[*at + 1] : NULL;
+    if (id < 0) return cli_unknown_option(args->command, name, equals ? equals + 1 : next);
     return take(args, id, off, equals ? equals + 1 : NULL, argc, argv, at);
 }
 
 /* "-tp 8" as vLLM has it, "-ngl 40": long names behind one dash. 0: none of them. */
-static int one_dash(const cli_command *command, const char *typed)
+static int one_dash(const cli_command *command, const char *typed, const char *value)
 {
-    char name[64], room[64];
+    char name[64];
     bool off;
     size_t length = strlen(typed);
     if (length < 2 || length >= sizeof name) return 0;
     for (size_t i = 0; i <= length; i++) name[i] = typed[i] == '_' ? '-' : typed[i];
     if (find_long(command, name, &off) >= 0)
         return cli_usage(command, "unknown option -%s; did you mean --%s?", typed, name);
-    const char *ours = elsewhere(name, false, room);
-    if (!ours || !has_option(command, ours)) return 0;
-    return cli_usage(command, "unknown option -%s; here it is %s", typed, ours);
+    return cli_foreign_letters(command, typed, value);
 }
 
 static int take_letters(cli_args *args, int argc, char **argv, int *at)
 {
-    int long_one = one_dash(args->command, argv[*at] + 1);
+    const char *next = *at + 1 < argc && argv[*at + 1][0] != '-' ? argv[*at + 1] : NULL;
+    int long_one = one_dash(args->command, argv[*at] + 1, next);
     if (long_one) return long_one;
     for (const char *letter = argv[*at] + 1; *letter; letter++) {
         int id = find_letter(args->command, *letter, letter + 1, *at + 1 < argc ? argv[*at + 1] : NULL);

@@ -24,6 +24,7 @@ const ft_foreign ft__foreign[] = {
     {"expert_model_parallel_size", FT_KEY_ID_EP, NULL},
     {"expert_parallel_size", FT_KEY_ID_EP, NULL},
     {"expert_parallel", FT_KEY_ID_EP, NULL},
+    {"enable_expert_parallel", FT_KEY_ID_EP, NULL},
     {"sequence_parallel", FT_KEY_ID_SP, NULL},
     {"zero_stage", FT_KEY_ID_ZERO, NULL},
     {"fsdp", FT_KEY_ID_ZERO, "3"},
@@ -197,14 +198,63 @@ static ft_key_id by_its_beginning(const char *said)
     return FT_KEY_COUNT;
 }
 
+const char *ft__foreign_meaning(const ft_foreign *f)
+{
+    static const struct {
+        const char *theirs, *meaning;
+    } meanings[] = {
+        {"gradient_accumulation_steps", "sequences of a step over all GPUs, micro-batch x data ranks x accumulation"},
+        {"accumulate_grad_batches", "sequences of a step over all GPUs, micro-batch x data ranks x accumulation"},
+        {"grad_accum", "sequences of a step over all GPUs, micro-batch x data ranks x accumulation"},
+        {"train_iters", "tokens of the whole run, steps x global batch x sequence"},
+        {"max_steps", "tokens of the whole run, steps x global batch x sequence"},
+        {"num_epochs", "tokens of the whole run, all epochs"},
+        {"num_train_epochs", "tokens of the whole run, all epochs"},
+        {"epochs", "tokens of the whole run, all epochs"},
+        {"enable_expert_parallel", "the ranks that experts are spread over"},
+        {"enable_prefix_caching", "the share of every prompt that is found"},
+        {"num_layers_per_virtual_pipeline_stage", "the chunks of a stage"},
+    };
+    for (size_t i = 0; i < COUNT(meanings); i++)
+        if (!strcmp(f->theirs, meanings[i].theirs)) return meanings[i].meaning;
+    return NULL;
+}
+
 const char *ft__foreign_unasked(const char *said)
 {
+    static const char *const idle[] = {
+        "trust_remote_code",
+        "served_model_name",
+        "disable_log_requests",
+        "load_format",
+        "learning_rate",
+        "weight_decay",
+        "warmup_steps",
+        "warmup_ratio",
+        "max_grad_norm",
+        "logging_steps",
+        "save_steps",
+        "eval_steps",
+        "output_dir",
+        "dataset",
+        "dataset_name",
+        "lr",
+        "lr_scheduler_type",
+        "api_key",
+        "report_to",
+        "wandb_project",
+    };
     static const struct {
         const char *theirs, *why;
     } unasked[] = {
         {"cudnn_benchmark", "leave it out: it is not forecast, and on an H200 most layers take as long with it"},
         {"currency", "prices are in US dollars"},
+        {"max_model_len", "requests are as long as their prompts and answers are said to be"},
+        {"context_length", "requests are as long as their prompts and answers are said to be"},
+        {"enforce_eager", "engines are forecast with the CUDA graphs that they have by default"},
     };
+    for (size_t i = 0; i < COUNT(idle); i++)
+        if (ft__within(said, strlen(said), idle[i], 0)) return "leave it out: no forecast depends on it";
     for (size_t i = 0; i < COUNT(unasked); i++)
         if (ft__within(said, strlen(said), unasked[i].theirs, 0)) return unasked[i].why;
     return NULL;

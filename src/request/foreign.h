@@ -14,6 +14,8 @@ extern const size_t ft__foreign_count;
 
 /* The key that is meant; FT_KEY_COUNT: none. */
 ft_key_id ft__foreign_key(const char *said);
+/* What ours is of a setting that is counted in another way: its value is not ours. NULL: it is counted alike. */
+const char *ft__foreign_meaning(const ft_foreign *f);
 /* Why no request has a setting of other software, for the end of a sentence; NULL: it is not one of those. */
 const char *ft__foreign_unasked(const char *said);
 /* Of a key's words the one that is meant, and what else is to be said ("" or beginning with a blank). NULL: none. */

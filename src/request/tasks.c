@@ -99,7 +99,6 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
         if (ft__among(ft__tasks[task].refused, key))
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "\"%s\" has no place in a request of the task \"%s\"", key,
                                ft__ask_words[task]);
-        if (why) return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; %s", shown, key, why);
         if (layout)
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"parallel\": {\"%s\": ...}",
                                shown, key, layout);
@@ -107,6 +106,7 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
         if (meant < FT_KEY_COUNT && ft__task_key(task, ft__keys[meant].key) != FT_KEY_COUNT)
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; here it is \"%s\"", shown, key,
                                ft__keys[meant].key);
+        if (why) return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; %s", shown, key, why);
         if (ft__cluster_key(key))
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"cluster\": {\"%s\": ...}",
                                shown, key, key);
