@@ -18,8 +18,9 @@ import math
 import pathlib
 import re
 import statistics
-import subprocess
 import sys
+
+import batch
 
 APART = {"stream_us"}  # found on rows of its own
 LIMIT = 0.5
@@ -33,9 +34,7 @@ def fitted(name: str) -> dict[str, float]:
 
 
 def answers(program: str, engine: dict, rows: list[dict]) -> list[dict]:
-    lines = "".join(json.dumps({**row["request"], "id": i, "engine": engine}) + "\n" for i, row in enumerate(rows))
-    printed = subprocess.run([program, "batch"], input=lines, capture_output=True, text=True, check=False).stdout
-    return sorted((json.loads(line) for line in printed.splitlines()), key=lambda answer: answer["id"])
+    return batch.ask([{**row["request"], "engine": engine} for row in rows], program)
 
 
 def errors(program: str, name: str, traits: dict, rows: list[dict], key: str) -> list[float]:
@@ -93,8 +92,7 @@ def main() -> None:
     parser.add_argument("--ablate", action="store_true")
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
-    rows = [json.loads(line) for line in pathlib.Path(args.rows).read_text().splitlines()]
-    rows = [row for row in rows if row["request"]["engine"] == args.engine]
+    rows = [row for row in batch.rows(args.rows) if row["request"]["engine"] == args.engine]
     if args.show:
         report(args.engine, args.program, args.engine, {}, rows)
         return
