@@ -333,6 +333,7 @@ static ft_status read_cluster(const json_t *cluster, const ft_device *device, in
         if (a.nodes) inner.nodes = a.nodes;
         if (a.topology) inner.topology = a.topology;
         if (a.oversubscription > 0) inner.oversubscription = a.oversubscription;
+        if (a.leaf_nodes > 0) inner.leaf_nodes = a.leaf_nodes;
         snprintf(within, sizeof within, "%s: tiers", path);
         if (inner.interconnect && is_path(inner.interconnect))
             s = ft__fail_at(err, FT_E_NAME, path, 0, 0, "a cluster file names a fabric, not another file");

@@ -323,9 +323,32 @@ static void a_file_describes_a_cluster(void **state)
     assert_int_equal(FT_E_NAME, read_json(json, "a100_sxm_80gb", 16, &c, &err));
 }
 
+/* Each of the request's own keys stands before what the file says. */
+static void a_request_stands_before_its_file(void **state)
+{
+    (void)state;
+    char json[5000];
+    const char *path = scratch_text("said.json",
+                                    "{\"interconnect\": \"ib_ndr400\", \"gpus_per_node\": 4, \"nodes\": 16, "
+                                    "\"topology\": \"fat_tree\", \"oversubscription\": 2, "
+                                    "\"leaf_nodes\": 8}");
+    snprintf(json, sizeof json, "{\"interconnect\": \"%s\"}", path);
+    ft_cluster c = good(json, "h100_sxm", 64);
+    assert_true(c.gpus_per_node == 4 && c.nodes == 16 && !c.rails && c.leaf_nodes == 8);
+    assert_float_equal(2, outermost(&c)->oversubscription, 0);
+    snprintf(json, sizeof json,
+             "{\"interconnect\": \"%s\", \"gpus_per_node\": 8, \"nodes\": 9, \"topology\": \"rails\", "
+             "\"oversubscription\": 3, \"leaf_nodes\": 5}",
+             path);
+    c = good(json, "h100_sxm", 64);
+    assert_true(c.gpus_per_node == 8 && c.nodes == 9 && c.rails && c.leaf_nodes == 5);
+    assert_float_equal(3, outermost(&c)->oversubscription, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_stands_before_its_file),
         cmocka_unit_test(words_about_the_network_are_understood),
         cmocka_unit_test(words_about_the_shape_are_understood),
         cmocka_unit_test(left_out_it_is_the_usual_node),
