@@ -62,9 +62,19 @@ static ft_status read_range(const json_t *object, ft_serve_request *out, ft_erro
         fine = ft__number_parse(first, &out->range[0]) && ft__number_parse(colon + 1, &out->range[1]);
     }
     fine = fine && out->range[0] > 0 && out->range[0] <= out->range[1] && out->range[1] <= 1000;
-    if (fine) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, "length_range", 0, 0,
-                       "\"length_range\" must be two shares, the smaller first: [0.8, 1.0]");
+    if (!fine)
+        return ft__fail_at(err, FT_E_RANGE, "length_range", 0, 0,
+                           "\"length_range\" must be two shares, the smaller first: [0.8, 1.0]");
+    const ft_key_id lengths[] = {FT_KEY_ID_SERVE_ISL, FT_KEY_ID_SERVE_OSL};
+    for (size_t i = 0; i < COUNT(lengths); i++) {
+        const ft_key_row *k = &ft__keys[lengths[i]];
+        double longest = out->range[1] * ft__real_of(&out->said, lengths[i]);
+        if (longest > k->high)
+            return ft__fail_at(err, FT_E_RANGE, "length_range", 0, 0,
+                               "\"length_range\" up to %g makes \"%s\" up to %g tokens; at most %g are simulated",
+                               out->range[1], k->key, longest, k->high);
+    }
+    return FT_OK;
 }
 
 /* {"tokens": 3, "accepted": 2.3}, or "3:2.3". */

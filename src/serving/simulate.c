@@ -86,6 +86,14 @@ static bool send_client(fleet *f, int32_t client, double ms)
     ft__load_call(l, client, ms, &c);
     if (f->turn) {
         if (f->turn[client] == 0) f->history[client] = 0;
+        const int64_t grown = (int64_t)c.prompt + f->history[client];
+        if (grown + c.answer > INT32_MAX) {
+            f->status = ft__fail_at(f->err, FT_E_RANGE, "turns", 0, 0,
+                                    "by its turn %d a session has grown to a prompt of %lld tokens with an answer of "
+                                    "%d; sessions of up to 2^31 - 1 are simulated",
+                                    f->turn[client] + 1, (long long)grown, c.answer);
+            return false;
+        }
         c.turn = f->turn[client];
         c.cached += f->history[client];
         c.prompt += f->history[client];

@@ -46,6 +46,8 @@ static void bad_requests_say_where(void **state)
         {",\"concurrency\":1,\"engine\":{\"base\":\"vllm\",\"traits\":{\"order\":\"both\"}}", "engine.traits.order",
          "\\\"decode_first\\\""},
         {",\"concurrency\":1,\"length_range\":[1,0.5]", "length_range", "the smaller first"},
+        {",\"concurrency\":1,\"isl\":1e7,\"length_range\":[1,101]", "length_range", "makes \\\"isl\\\" up to 1.01e+09"},
+        {",\"concurrency\":1,\"osl\":1e9,\"length_range\":[1,1.5]", "length_range", "makes \\\"osl\\\" up to 1.5e+09"},
         {",\"concurrency\":1,\"parallel\":{\"tp\":2,\"ep\":3}", "parallel.ep", "must divide tp x dp"},
         {",\"concurrency\":1,\"parallel\":{\"ep\":2,\"tp\":2}", "parallel.ep", "does not divide the model's 0 experts"},
         {",\"concurrency\":1,\"parallel\":{\"tp\":64}", "parallel.tp", "more than the model's 32 heads"},
@@ -86,11 +88,24 @@ static void weights_that_do_not_fit_are_refused(void **state)
     free(text);
 }
 
+/* Lengths are counted in 31 bits: a cache may hold more, of a model that keeps next to nothing. */
+static void sessions_that_outgrow_the_count_are_refused(void **state)
+{
+    (void)state;
+    char *text = ft_answer(
+        ft, "{\"task\":\"serve\",\"gpu\":\"b200_sxm\",\"concurrency\":1,\"requests\":3,\"turns\":3,\"isl\":1e9,"
+            "\"osl\":1,\"model\":{\"model_type\":\"llama\",\"hidden_size\":8,\"num_hidden_layers\":1,"
+            "\"num_attention_heads\":1,\"intermediate_size\":8,\"vocab_size\":100}}");
+    if (!strstr(text, "\"where\":\"turns\"") || !strstr(text, "prompt of 3000000002 tokens")) fail_msg("%s", text);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bad_requests_say_where),
         cmocka_unit_test(weights_that_do_not_fit_are_refused),
+        cmocka_unit_test(sessions_that_outgrow_the_count_are_refused),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
