@@ -24,7 +24,6 @@ static bool is_whole(double x) { return x == floor(x); }
 /* NULL, or what is wrong with it. */
 static const char *read_ends(char *text, ends *r)
 {
-    static const double largest = 9007199254740992.0; /* 2^53: whole numbers beyond it cannot be told apart */
     char *to = strchr(text, ':');
     if (!to) return "the range has one end, FROM:TO has two";
     *to++ = '\0';
@@ -34,7 +33,7 @@ static const char *read_ends(char *text, ends *r)
     if (!ft__number_parse(to, &r->to)) return "TO is not a number";
     if (r->from < 0) return "FROM is below 0";
     if (r->to < r->from) return "TO is below FROM; sweeps go up";
-    if (r->to > largest) return "TO is beyond 2^53";
+    if (r->to > FT_RANGE_LARGEST) return "TO is beyond 2^53";
     if (!step && is_whole(r->from) && is_whole(r->to)) {
         r->aligned = true;
         for (r->step = 1; (r->to - r->from) / r->step >= PIECES; r->step *= 2) {}
@@ -84,7 +83,7 @@ static ft_status add_points(const ends *r, const char *text, size_t most, ft_ran
 
 ft_status ft__range_read(const char *text, size_t most, ft_range *out, ft_error *err)
 {
-    char copy[160];
+    char copy[FT_RANGE_TEXT];
     const char *equals = strchr(text, '=');
     size_t length = equals ? (size_t)(equals - text) : 0;
     ends r = {0};

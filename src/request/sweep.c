@@ -23,7 +23,7 @@ static ft_status read_over(const json_t *over, size_t most, ft_range *out, ft_er
     char text[200];
     if (strlen(key) >= sizeof out->key) return ft__fail_at(err, FT_E_KEY, "over", 0, 0, "unknown key \"%.60s\"", key);
     if (json_is_string(value)) {
-        snprintf(text, sizeof text, "%s=%.150s", key, json_string_value(value));
+        snprintf(text, sizeof text, "%s=%.*s", key, FT_RANGE_TEXT, json_string_value(value)); /* longer is refused */
         return ft__range_read(text, most, out, err);
     }
     size_t count = json_array_size(value);
@@ -39,8 +39,12 @@ static ft_status read_over(const json_t *over, size_t most, ft_range *out, ft_er
         if (!json_is_number(each))
             return ft__fail_at(err, FT_E_TYPE, "over", 0, 0, "\"%s\" must list numbers; element %zu is not one", key,
                                out->count + 1);
-        out->x[out->count] = json_number_value(each);
-        out->whole = out->whole && floor(out->x[out->count]) == out->x[out->count];
+        double x = json_number_value(each);
+        if (fabs(x) > FT_RANGE_LARGEST)
+            return ft__fail_at(err, FT_E_RANGE, "over", 0, 0, "lists numbers up to 2^53; element %zu of \"%s\" is %g",
+                               out->count + 1, key, x);
+        out->x[out->count] = x;
+        out->whole = out->whole && floor(x) == x;
     }
     return FT_OK;
 }

@@ -3,7 +3,12 @@
 #define FT_REQUEST_SWEEP_H
 #include "request/study.h"
 
-enum { FT_SWEEP_POINTS = 2000, FT_SWEEP_KERNELS = 100000 }; /* at most, of steps and of kernels */
+enum {
+    FT_SWEEP_POINTS = 2000,    /* at most, of steps */
+    FT_SWEEP_KERNELS = 100000, /* and of kernels */
+    FT_RANGE_TEXT = 160        /* characters of a range that are too many */
+};
+#define FT_RANGE_LARGEST 0x1p53 /* whole numbers beyond it cannot be told apart */
 
 /* n=128:8192:128, seq=512:8192:x2, skew=0:2:0.25. Free it with ft__range_free, whatever ft__range_read said. */
 typedef struct ft_range {
