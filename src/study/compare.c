@@ -51,6 +51,11 @@ static ft_status answer_request(gatherer *g, const char *name, const json_t *req
     return status;
 }
 
+static void add_cut(ft_text *out, const char *text, size_t most)
+{
+    ft__text_add_n(out, text, ft__utf8_cut(text, most));
+}
+
 /* As the request calls it; else the file, and what tells its lines apart: the id, or the number. */
 static char *name_of(const gatherer *g, const char *path, const json_t *document, size_t line)
 {
@@ -58,18 +63,20 @@ static char *name_of(const gatherer *g, const char *path, const json_t *document
     const char *given = json_string_value(json_array_get(g->names, g->to->count));
     const json_t *id = json_object_get(document, "id");
     if (given) {
-        ft__text_add_n(&name, given, ft__utf8_cut(given, 300));
+        add_cut(&name, given, 300);
     } else if (!path) {
         if (json_is_string(id))
-            ft__text_addf(&name, "%.100s", json_string_value(id));
+            add_cut(&name, json_string_value(id), 100);
         else
             ft__text_addf(&name, "%zu", g->to->count + 1);
     } else {
-        ft__text_add_n(&name, path, ft__utf8_cut(path, 300));
-        if (json_is_string(id))
-            ft__text_addf(&name, ": %.100s", json_string_value(id));
-        else if (line > 0)
+        add_cut(&name, path, 300);
+        if (json_is_string(id)) {
+            ft__text_add(&name, ": ");
+            add_cut(&name, json_string_value(id), 100);
+        } else if (line > 0) {
             ft__text_addf(&name, ": line %zu", line);
+        }
     }
     if (!name.at) ft__text_add(&name, "");
     return name.at;
