@@ -326,6 +326,9 @@ for (const hash of ['#step?gpu=h100_sxm&model=%7B%22model_type%22', '#step?model
   ok(/unknown|JSON|GPU|model|must be/.test(await page.innerText('main [role="alert"].note')) && !said.length, `${decodeURIComponent(hash)}: said to be wrong`, [await page.innerText('main [role="alert"].note'), ...said.splice(0)].join('\n'));
 }
 await go(page, '#compare?model=gpt2&gpu=h100_sxm&pins=%5Bnull%2C%5B%5D%2C5%5D'); // kept steps that are none
+await go(page, '#kernel?op=constructor&gpu=h100_sxm'); // a word that every object knows
+await until(page, () => /gemm/.test(document.querySelector('main h1')?.textContent));
+ok(!said.length, 'an operator that there is not is taken as the usual one', said.splice(0).join('\n'));
 await go(page, '#kernel?gpu=h100_sxm&xm=256&xn=256&xk=256');
 await until(page, () => /m 256/.test(document.querySelector('main h1').textContent));
 ok(!said.length, 'an address written by hand does not end the page', said.splice(0).join('\n'));

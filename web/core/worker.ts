@@ -9,15 +9,22 @@ interface Scope {
 }
 const scope = self as unknown as Scope;
 let library: Library | undefined;
+const early: Extract<ToWorker, { kind: 'put' }>[] = []; // files that came while it was opened
 
 function why(fault: unknown): string {
     return fault instanceof Error ? fault.message : String(fault);
+}
+
+function put(to: Library, file: Extract<ToWorker, { kind: 'put' }>): void {
+    if (file.bytes) to.put(file.path, file.bytes);
+    else to.remove(file.path);
 }
 
 async function open(message: Extract<ToWorker, { kind: 'open' }>): Promise<void> {
     try {
         library = await Library.open(message.module, message.packed);
         for (const [path, bytes] of message.files) library.put(path, bytes);
+        for (const file of early.splice(0)) put(library, file);
         scope.postMessage({ kind: 'ready', version: library.version });
     } catch (fault) {
         scope.postMessage({ kind: 'failed', job: null, message: why(fault) });
@@ -28,8 +35,8 @@ scope.onmessage = ({ data }) => {
     if (data.kind === 'open') {
         void open(data);
     } else if (data.kind === 'put') {
-        if (data.bytes) library?.put(data.path, data.bytes);
-        else library?.remove(data.path);
+        if (library) put(library, data);
+        else early.push(data);
     } else if (data.kind === 'copy') {
         const memory = library!.memory();
         scope.postMessage({ kind: 'copy', memory }, [memory]);

@@ -44,31 +44,49 @@ export async function askText(request: Request): Promise<string> {
     return text;
 }
 
-/** Several at once, those that are known without asking: a server answers on all its cores. */
-export async function askTexts(keys: readonly string[], movement = false): Promise<string[]> {
-    const known = new Map(keys.filter((key) => seen.has(key)).map((key) => [key, seen.get(key)!]));
+/** What is known of these, what is not, and all of them once that has come: remembering it may forget the others. */
+function told(keys: readonly string[]): { unknown: string[]; all: (texts: readonly string[]) => string[] } {
+    const known = new Map<string, string>();
+    for (const key of keys) {
+        const text = seen.get(key);
+        if (text !== undefined) known.set(key, text);
+    }
     const unknown = [...new Set(keys.filter((key) => !known.has(key)))];
-    const asked = opened().then(() => (unknown.length ? source!.answers(unknown, movement) : []));
-    unknown.forEach((key, i) => under.set(key, asked.then((texts) => texts[i]!)));
-    try {
-        (await asked).forEach((text, i) => {
+    const all = (texts: readonly string[]): string[] => {
+        texts.forEach((text, i) => {
             known.set(unknown[i]!, text);
             remember(unknown[i]!, text);
         });
+        return keys.map((key) => known.get(key)!);
+    };
+    return { unknown, all };
+}
+
+/** Several at once, those that are known without asking: a server answers on all its cores. */
+export async function askTexts(keys: readonly string[], movement = false): Promise<string[]> {
+    const { unknown, all } = told(keys);
+    const asked = opened().then(() => (unknown.length ? source!.answers(unknown, movement) : []));
+    unknown.forEach((key, i) => {
+        const one = asked.then((texts) => texts[i]!);
+        one.catch(() => {}); // who waits for it hears of it; nobody may
+        under.set(key, one);
+    });
+    try {
+        return all(await asked);
     } finally {
         for (const key of unknown) under.delete(key);
     }
-    return keys.map((key) => known.get(key)!);
 }
 
 /** Of a slider that moves, where its answers take next to nothing (core/near.ts); null: they are to be waited for. */
 export function askNow(keys: readonly string[]): string[] | null {
-    const unknown = [...new Set(keys.filter((key) => !seen.has(key)))];
+    const { unknown, all } = told(keys);
     const texts = unknown.length ? source?.now(unknown) : [];
-    if (!texts) return null;
-    texts.forEach((text, i) => remember(unknown[i]!, text));
-    return keys.map((key) => seen.get(key)!);
+    return texts ? all(texts) : null;
 }
+
+/** What went wrong on the way to the library, as its own answers say what is wrong with a request. */
+const failure = (wrong: unknown): Failure => ({ ok: false, error: { code: 'page', message: String(wrong) } });
 
 async function askAll<T>(requests: readonly Request[]): Promise<(T | Failure)[]> {
     const texts = await askTexts(requests.map((request) => JSON.stringify(request)));
@@ -130,10 +148,7 @@ export function useAnswer<T extends { ok: true }>(request: Request | null, later
             while (slot.wanted !== null && slot.wanted !== slot.shown) {
                 const text: string = slot.wanted;
                 const of = JSON.parse(text) as Request;
-                const asks = ask<T>(of).catch((wrong): Failure => ({
-                    ok: false,
-                    error: { code: 'page', message: String(wrong) },
-                }));
+                const asks = ask<T>(of).catch(failure);
                 const show = (found: T | Failure): void =>
                     set(withAnswer(slot.asked, found, of, slot.wanted !== text));
                 if (later) show(await asks);
@@ -164,7 +179,8 @@ export function useAnswers<T extends { ok: true }>(
             const answers: (T | Failure)[] = [];
             for (let at = 0; at < requests.length; at += several) {
                 if (mine !== newest.current) return;
-                answers.push(...(await askAll<T>(requests.slice(at, at + several))));
+                const some = requests.slice(at, at + several);
+                answers.push(...(await askAll<T>(some).catch((wrong) => some.map(() => failure(wrong)))));
             }
             if (mine === newest.current) set({ answers, busy: false });
         };

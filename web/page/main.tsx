@@ -25,6 +25,22 @@ import { Spoken } from './spoken';
 import { views, type View } from './views';
 import { StepView } from './view/step';
 
+// A browser that keeps nothing for this page throws at the word.
+function keptTheme(): string | null {
+    try {
+        return localStorage.getItem('theme');
+    } catch {
+        return null;
+    }
+}
+function keepTheme(theme: string): void {
+    try {
+        localStorage.setItem('theme', theme);
+    } catch {
+        // for this visit alone, then
+    }
+}
+
 function Top(p: { of: Catalogue | null }): JSX.Element {
     const now = state();
     const shown = p.of ? views.filter((v) => !v.task || p.of!.tasks.has(v.task)) : [];
@@ -34,7 +50,7 @@ function Top(p: { of: Catalogue | null }): JSX.Element {
             ? root.dataset['theme'] === 'dark'
             : matchMedia('(prefers-color-scheme: dark)').matches;
         root.dataset['theme'] = dark ? 'light' : 'dark';
-        localStorage.setItem('theme', root.dataset['theme']);
+        keepTheme(root.dataset['theme']);
     };
     return (
         <header class="top">
@@ -235,7 +251,7 @@ function App(p: { first: boolean }): JSX.Element {
     return of ? <Page of={of} first={p.first} /> : <Opening progress={progress} fault={fault} />;
 }
 
-const theme = localStorage.getItem('theme');
+const theme = keptTheme();
 if (theme) document.documentElement.dataset['theme'] = theme;
 const given = follow('#step');
 const place = document.getElementById('page')!;

@@ -13,7 +13,7 @@ import { Card, Figure, Warnings, Wrong } from '../parts';
 import { read } from '../request';
 import { Same } from '../same';
 import { change } from '../state';
-import { kernelRequest, opOf, ops, passed, valueOf, word, type Size } from './kernel_sizes';
+import { grownOf, kernelRequest, opOf, ops, passed, valueOf, word, type Size } from './kernel_sizes';
 
 export interface KernelAnswer {
     ok: true;
@@ -74,7 +74,7 @@ export function KernelForm(p: { is: Words; of: Catalogue }): JSX.Element {
                 )}
             </Group>
             <Group name="Sizes">
-                {ops[op]!.map((s) => (
+                {ops[op].map((s) => (
                     <Slider key={s.key} name={s.name} of={word(s.key)} is={is} by={s.by} stops={doubling(1, s.most)} />
                 ))}
                 {op === 'attention' && (
@@ -94,7 +94,7 @@ export function KernelForm(p: { is: Words; of: Catalogue }): JSX.Element {
                     name="Grows"
                     of="grow"
                     is={is}
-                    words={ops[op]!.map((s, i) => [i === (op === 'gemm' ? 1 : 0) ? '' : s.key, s.name] as const)}
+                    words={ops[op].map((s, i) => [i === (op === 'gemm' ? 1 : 0) ? '' : s.key, s.name] as const)}
                     hint="the size that grows from left to right"
                 />
             </Group>
@@ -108,7 +108,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
     const base = kernelRequest(p.is),
         op = opOf(p.is);
     const asked = useAnswer<KernelAnswer>(base);
-    const grown = ops[op]!.find((s) => s.key === p.is['grow']) ?? ops[op]![op === 'gemm' ? 1 : 0]!;
+    const grown = grownOf(p.is);
     const now = valueOf(p.is, grown),
         usual = Math.min(2 * grown.by, grown.most); // stays while the slider moves
     const to = now <= usual ? usual : 2 ** Math.ceil(Math.log2(now));
@@ -170,7 +170,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
         <>
             <div class="title">
                 <h1>
-                    {op} {ops[op]!.map((s) => `${s.key} ${whole(valueOf(p.is, s))}`).join(', ')} on{' '}
+                    {op} {ops[op].map((s) => `${s.key} ${whole(valueOf(p.is, s))}`).join(', ')} on{' '}
                     {gpuTitle(p.of.gpus, read(p.is, 'gpu'))}
                 </h1>
                 <span class="quiet">

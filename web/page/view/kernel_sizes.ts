@@ -11,7 +11,7 @@ export interface Size {
 }
 const size = (key: string, name: string, by: number, most: number): Size => ({ key, name, by, most });
 const rows = [size('rows', 'Rows', 8192, 65536), size('cols', 'Columns', 4096, 131072)];
-export const ops: { [op: string]: readonly Size[] } = {
+export const ops = {
     gemm: [size('m', 'm', 4096, 32768), size('n', 'n', 4096, 32768), size('k', 'k', 4096, 32768)],
     attention: [
         size('batch', 'Batch', 4, 256),
@@ -43,12 +43,19 @@ export const ops: { [op: string]: readonly Size[] } = {
     cross_entropy: rows,
     add: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
     gelu: [size('numel', 'Elements', 2 ** 26, 2 ** 32)],
-};
+} satisfies { [op: string]: readonly Size[] };
+export type Op = keyof typeof ops;
 /** Those that have a backward pass of their own here. */
 export const passed: ReadonlySet<string> = new Set(['attention', 'gemm', 'rmsnorm', 'layernorm', 'softmax']);
 // Words of the state that are sizes of a kernel have an x before them: `batch` is a step's.
 export const word = (key: string): string => `x${key}`;
-export const opOf = (is: Words): string => (is['op'] && ops[is['op']] ? is['op'] : 'gemm');
+const known = (op: string): op is Op => Object.hasOwn(ops, op); // an address may say anything: "constructor"
+export const opOf = (is: Words): Op => (is['op'] && known(is['op']) ? is['op'] : 'gemm');
+/** What the staircase goes over: the size that the address names, or the usual one. */
+export const grownOf = (is: Words): Size => {
+    const sizes: readonly Size[] = ops[opOf(is)];
+    return sizes.find((s) => s.key === is['grow']) ?? (opOf(is) === 'gemm' ? ops.gemm[1] : sizes[0])!;
+};
 export const valueOf = (is: Words, s: Size): number => Number(is[word(s.key)]) || s.by;
 
 export function kernelRequest(is: Words): Request {
@@ -59,7 +66,7 @@ export function kernelRequest(is: Words): Request {
         gpu: value('gpu', read(is, 'gpu')),
     };
     if (is['dtype']) out['dtype'] = is['dtype'].replace('amp_', '');
-    for (const s of ops[op]!) out[s.key] = valueOf(is, s);
+    for (const s of ops[op]) out[s.key] = valueOf(is, s);
     if (op === 'attention') out['causal'] = is['xcausal'] !== 'false';
     if (is['xpass'] && passed.has(op)) out['pass'] = is['xpass'];
     return out;
