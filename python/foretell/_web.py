@@ -119,6 +119,9 @@ def main(arguments: Sequence[str]) -> int:
             file=sys.stderr,
         )
         return 2
+    if not 0 <= known.port < 65536:
+        print(f"foretell: --port takes a whole number from 0 to 65535, got {known.port}", file=sys.stderr)
+        return 2
     _Handler.files = _read(Path(known.page))
     try:
         server = http.server.ThreadingHTTPServer(("127.0.0.1", known.port), _Handler)

@@ -259,6 +259,9 @@ def _documented(request: Mapping[str, Any]) -> dict[str, Any] | Error:
     """A request of a batch, whose model may be any that :func:`forecast` takes."""
     if not isinstance(request, Mapping):
         return Error(f"a request is a dictionary, not a {type(request).__name__}", code="wrong_type")
+    odd = next((key for key in request if not isinstance(key, str)), None)
+    if odd is not None:
+        return Error(f"keys of a request are text, not a {type(odd).__name__}", code="wrong_type")
     try:
         asked = request_of(**request)
         if "model" in asked:

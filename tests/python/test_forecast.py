@@ -200,9 +200,9 @@ def test_batch_goes_on() -> None:
     kinds = [type(each).__name__ for each in answers]
     assert kinds == ["Kernel", "Error", "Kernel", "Step"]
     assert foretell.batch([]) == ()
-    wrong: list[Any] = [7, {**good, "gpu": 7}, {"task": "train", "model": 3.5, "gpu": GPU}]
+    wrong: list[Any] = [7, {**good, "gpu": 7}, {"task": "train", "model": 3.5, "gpu": GPU}, {**good, 8: 8}]
     odd = foretell.batch([good, *wrong])
-    assert [getattr(each, "code", None) for each in odd] == [None, "wrong_type", "wrong_type", "wrong_type"]
+    assert [getattr(each, "code", None) for each in odd] == [None] + ["wrong_type"] * 4
     with refused("out_of_range"):
         foretell.batch([good, {**good, "rows": -1}], errors="raise")
 

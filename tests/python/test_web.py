@@ -77,6 +77,9 @@ def test_what_needs_the_program_is_said(tmp_path: Path) -> None:
     server = start("--listen", "0.0.0.0")
     assert server.wait(3600) == 2
     assert server.stderr and "libmicrohttpd" in server.stderr.read()
+    beyond = start("--port", "70000")
+    assert beyond.wait(3600) == 2
+    assert beyond.stderr and "from 0 to 65535" in beyond.stderr.read()
     bare = start("--page", str(tmp_path))
     assert bare.wait(3600) != 0
     assert bare.stderr and "make web" in bare.stderr.read()

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..errors import Error
+
 __all__ = ["Chunk", "Cutter", "Range"]
 
 CHUNK_SECONDS = 0.5  # long beside what an engine spends on a task, short beside what a dead worker loses
@@ -61,7 +63,11 @@ class Cutter:
             request = next(self._requests, None)
             if request is None:
                 break
-            lines.append(json.dumps(request, allow_nan=False, ensure_ascii=False, sort_keys=True).encode())
+            try:
+                lines.append(json.dumps(request, allow_nan=False, ensure_ascii=False, sort_keys=True).encode())
+            except (TypeError, ValueError) as error:
+                number = self._at + len(lines)
+                raise Error(f"request {number}: the request is not JSON: {error}", code="syntax") from None
             seconds += self._estimate(str(request.get("task", "train")))
         if not lines:
             return None
