@@ -1,4 +1,6 @@
 /* fusion_over.c: results that are written over what nobody reads any more. */
+#include <string.h>
+
 #include "graph/fusion.h"
 
 int32_t ft__fusion_widest(const ft_fused *k)
@@ -53,6 +55,46 @@ static bool dies(const ft_fusion *f, int32_t block, int32_t group, ft_ref root)
     return f->uses[root] == readers_inside(f, block, group, root);
 }
 
+/* x * sigmoid(x) and the like name what they read twice. */
+static bool names_twice(const ft_node *n)
+{
+    static const char *const twice[] = {"silu", "hardswish", "gelu", "mish"};
+    for (size_t i = 0; i < sizeof twice / sizeof *twice; i++)
+        if (n->verb == FT_DO_POINTWISE && !strcmp(n->op.name, twice[i])) return true;
+    return false;
+}
+
+/* How often the group reads what this node makes, before something is written over it; copies of it go on. */
+static int32_t reads_of(const ft_fusion *f, int32_t block, int32_t maker)
+{
+    const ft_node *nodes = &f->g->nodes[f->g->blocks[block].first];
+    ft_ref made = f->root[nodes[maker].out[0]];
+    int32_t reads = 0;
+    for (int32_t i = f->next[maker]; i >= 0; i = f->next[i]) {
+        const ft_node *n = &nodes[i];
+        for (int k = 0; k < n->in_count; k++) {
+            if (f->root[n->in[k]] != made) continue;
+            if (n->out_count && !strcmp(n->op.name, "addu")) made = f->root[n->out[0]];
+            else reads += names_twice(n) ? 2 : 1;
+        }
+        if (n->out_count && f->root[n->out[0]] == made && n->in_place) break;
+    }
+    return reads;
+}
+
+/* A batch norm has more operands than Inductor computes twice (the picture, two moments, weight and bias: five, where
+ * realize_reads_threshold is four): read twice, it is a buffer of its own inside of the kernel. That one takes the
+ * operand's memory over, though it is never written, and what follows gets new memory. So it is with SiLU and hardswish
+ * behind a norm, not with ReLU. */
+static bool norm_between(const ft_fusion *f, int32_t block, int32_t group, ft_ref operand)
+{
+    const ft_node *nodes = &f->g->nodes[f->g->blocks[block].first];
+    for (int32_t i = f->groups[group].head; i >= 0; i = f->next[i])
+        if (nodes[i].verb == FT_DO_BATCHNORM && f->root[nodes[i].in[0]] == operand && reads_of(f, block, i) > 1)
+            return true;
+    return false;
+}
+
 /* A result is written over an operand of its size that dies (Inductor's inplace_buffers); an operand serves once. */
 void ft__fusion_over(ft_fusion *f, const ft_fused *k, int32_t block, int32_t group)
 {
@@ -60,6 +102,7 @@ void ft__fusion_over(ft_fusion *f, const ft_fused *k, int32_t block, int32_t gro
     for (int32_t o = 0, i = 0; o < k->out_count && i < k->in_count; i++) {
         const ft_ref from = f->root[k->in[i]], to = f->root[k->out[o]];
         if (from >= to || !dies(f, block, group, from) || !makes(f, block, group, to)) continue;
+        if (norm_between(f, block, group, from)) continue;
         if (f->g->tensors[to].role != FT_ACTIVATION) continue;
         if (ft__tensor_bytes(&f->g->tensors[from]) != ft__tensor_bytes(&f->g->tensors[to])) continue;
         lay_over(f->g, to, from);

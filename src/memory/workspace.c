@@ -41,8 +41,8 @@ static double pieces(double rows, double vocab)
 
 /* cuDNN's fast kernels want channels last and channels by the eight: pictures and filters that lie otherwise are
  * copied, in and out. A 1x1 filter that touches every pixel needs none of it, and neither does an image's few channels
- * under a small filter, which vector units read as they lie. fp32 reads NCHW; gradients of 3x3 filters go through a
- * transform. */
+ * under a small filter, which vector units read as they lie: channels first always, channels last with a stride. fp32
+ * reads NCHW; gradients of 3x3 filters go through a transform. */
 static double convolution(const ft_graph *g, const ft_node *n)
 {
     const int parts = ft__conv_parts(&n->op);
@@ -65,7 +65,8 @@ static double convolution(const ft_graph *g, const ft_node *n)
     const double alone = n->op.u.conv.depth > 1 ? c / n->op.u.conv.depth : c; /* a clip's depth is among its channels */
     const bool few = groups == 1 && alone < eight;
     const bool clip = n->op.u.conv.space == 3; /* of few channels: vector units, whatever the filter */
-    if (few && parts == FT_CONV_RESULT && (clip || (first && taps <= FT_K_RESIDENT_FEW_TAPS))) return 0;
+    const bool direct = taps <= FT_K_RESIDENT_FEW_TAPS && (first || (alone < 4 && n->op.u.conv.stride > 1));
+    if (few && parts == FT_CONV_RESULT && (clip || direct)) return 0;
     if (first) return x * (groups > 1 ? 1 : odd_x) + y * (groups > 1 ? 1 : odd_y) + (taps > 1 ? w : 0);
     if (groups > 1) { /* groups of a width that no kernel has are padded to one */
         const double width = c / groups, wider = ceil(width / FT_K_RESIDENT_GROUP_WIDTH) * FT_K_RESIDENT_GROUP_WIDTH;

@@ -52,10 +52,10 @@ static void rounds_are_met(void **state)
     assert_int_equal((int)second.rows, 13);
     golden_holds(first.busy < 0.095, "first round, busy: %.3f, at most 0.095", first.busy);
     golden_holds(first.wall < 0.125, "first round, wall: %.3f, at most 0.125", first.wall);
-    golden_holds(first.memory < 0.052, "first round, memory: %.3f, at most 0.052", first.memory);
+    golden_holds(first.memory < 0.048, "first round, memory: %.3f, at most 0.048", first.memory);
     golden_holds(second.busy < 0.12, "second round, busy: %.3f, at most 0.12", second.busy);
     golden_holds(second.wall < 0.11, "second round, wall: %.3f, at most 0.11", second.wall);
-    golden_holds(second.memory < 0.16, "second round, memory: %.3f, at most 0.16", second.memory);
+    golden_holds(second.memory < 0.075, "second round, memory: %.3f, at most 0.075", second.memory);
 }
 
 /* Nobody else has the logits: their gradient is written over them, and nothing was chosen on these peaks. */
@@ -92,10 +92,43 @@ static void grouped_filters_keep_pictures(void **state)
     }
 }
 
+/* What one pass of this model was seen to hold, over what is forecast. */
+static double memory_off(const char *net, const char *task)
+{
+    json_t *rows = golden_rows("measurements/h200/compiled.jsonl"), *row;
+    double off = NAN;
+    size_t n;
+    json_array_foreach (rows, n, row) {
+        const json_t *asked = json_object_get(row, "request"), *model = json_object_get(asked, "model");
+        if (json_is_object(model)) model = json_object_get(model, "model_type");
+        if (strcmp(json_string_value(model), net) != 0) continue;
+        if (strcmp(json_string_value(json_object_get(asked, "task")), task) != 0) continue;
+        json_t *a = answer(asked);
+        off = golden_figure(a, "memory.peak_bytes") / figure(row, "peak_bytes") - 1;
+        json_decref(a);
+    }
+    json_decref(rows);
+    return off;
+}
+
+/* A first layer of small filters with a stride is not padded; SiLU and hardswish behind a norm get memory of their own
+ * where ReLU is written over what the convolution made. */
+static void narrow_nets_hold_what_they_held(void **state)
+{
+    (void)state;
+    const char *nets[] = {"mobilenet-v3-small", "mobilenet-v3-large", "shufflenet-v2-1.0",
+                          "efficientnet-v2-s",  "resnet-50",          "wide-resnet-50-2"};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        const double off = memory_off(nets[i], "forward");
+        golden_holds(fabs(off) < 0.01, "%s, memory: %+.4f, at most 0.01", nets[i], off);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rounds_are_met),
                                        cmocka_unit_test(the_loss_alone_keeps_no_logits),
-                                       cmocka_unit_test(grouped_filters_keep_pictures)};
+                                       cmocka_unit_test(grouped_filters_keep_pictures),
+                                       cmocka_unit_test(narrow_nets_hold_what_they_held)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

@@ -48,6 +48,10 @@ static void kernels_hold_what_they_were_seen_to_hold(void **state)
     stem.op.u.conv.nhwc = false;
     stem.op.u.conv.r = stem.op.u.conv.s = 3;
     assert_true(ft__node_workspace(g, &stem, &h200) == 0);
+    stem.op.u.conv.nhwc = true; /* and one that lies channels last where there is a stride */
+    assert_true(ft__node_workspace(g, &stem, &h200) == 0);
+    stem.op.u.conv.stride = 1;
+    assert_true(ft__node_workspace(g, &stem, &h200) > 48 << 20);
     /* Groups of 112 channels, last, are padded to 128: 64 x 224 x 56 x 56 in and out, 196.6 MiB; of 32 they are not. */
     ft_tensor wide = {.rows = 64 * 56 * 56, .cols = 224, .element_bytes = 2, .storage = FT_NONE};
     stem.in[0] = stem.out[0] = ft__graph_tensor(g, &wide);
