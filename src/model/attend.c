@@ -310,14 +310,15 @@ static ft_ref in_order(ft_maker *m, ft_at at, ft_ref x, bool apart)
 
 /* Traced, transformers makes a mask of its own even where nothing is hidden, and over 197 keys no fused kernel takes
  * it: sdpa is taken apart (vit and bert on our H200, PyTorch 2.11). cuDNN takes the mask of a window (modernbert) and
- * one of numbers for every pair that learns nothing (swin's, forward; t5's lies otherwise). timm passes none and keeps
- * eager's kernel; compiled forward passes without a mask are taken for its, and so is such training. */
+ * one of numbers for every pair (swin's, forward; t5's lies otherwise), and the memory-efficient kernel one that learns
+ * (swin's, training). timm passes none and keeps eager's kernel; compiled forward passes without a mask are taken for
+ * its, and so is such training. */
 static bool traced_with_mask(const ft_maker *m, const ft_scores *s)
 {
     bool timms = m->work->causal_by_name && m->arch->design == FT_VIT;
     bool passes = (m->work->task == FT_TRAIN && m->stack->passes_masks && !timms) || s->mask;
     bool windowed = s->shape.window > 0 && s->shape.window < s->shape.kv_len, of_pairs = !s->mask_of_keys;
-    bool real = windowed || (s->float_mask && of_pairs && !m->b.training);
+    bool real = windowed || (s->float_mask && of_pairs && (s->shape.masked || !m->b.training));
     bool traced = m->work->execution == FT_RUN_COMPILE && !m->engine;
     return traced && passes && !real && !s->shape.causal && s->shape.q_len > 1;
 }

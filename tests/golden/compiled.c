@@ -111,6 +111,14 @@ static double memory_off(const char *net, const char *task)
     return off;
 }
 
+/* A mask of numbers that learns is the memory-efficient kernel's, which keeps no scores. */
+static void a_mask_that_learns_has_a_kernel(void **state)
+{
+    (void)state;
+    const double off = memory_off("swin-tiny", "train");
+    golden_holds(fabs(off) < 0.01, "swin-tiny, training, memory: %+.4f, at most 0.01", off);
+}
+
 /* A first layer of small filters with a stride is not padded; SiLU and hardswish behind a norm get memory of their own
  * where ReLU is written over what the convolution made. */
 static void narrow_nets_hold_what_they_held(void **state)
@@ -129,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(rounds_are_met),
                                        cmocka_unit_test(the_loss_alone_keeps_no_logits),
                                        cmocka_unit_test(grouped_filters_keep_pictures),
-                                       cmocka_unit_test(narrow_nets_hold_what_they_held)};
+                                       cmocka_unit_test(narrow_nets_hold_what_they_held),
+                                       cmocka_unit_test(a_mask_that_learns_has_a_kernel)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }
