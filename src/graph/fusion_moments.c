@@ -23,9 +23,13 @@ void ft__fusion_moments(ft_fusion *f, const ft_fused *k, int32_t block, int32_t 
     if (!back && f->inference && !grouped) return; /* they are given */
     double bytes = 0;
     for (int i = 0; i < n->in_count && i < (back ? 2 : 1); i++) bytes += ft__tensor_bytes(&f->g->tensors[n->in[i]]);
-    if (!grouped && made_inside(f, block, group, at)) bytes = fmax(bytes, k->read);
+    double work = grouped ? FT_K_FUSION_WORK_MOMENTS : FT_K_FUSION_WORK_MOMENTS_DOWN;
+    if (!grouped && made_inside(f, block, group, at)) {
+        bytes = fmax(bytes, k->read);
+        work += fmax(k->work - ft__fusion_work(f, n), 0);
+    }
     ft_node kernel = ft__fusion_node(FT_DO_ROW, n->phase, FT_AT(FUSED_MOMENTS), n->op.dtype, ft__fusion_space(f->g, n),
-                                     bytes, grouped ? FT_K_FUSION_WORK_MOMENTS : FT_K_FUSION_WORK_MOMENTS_DOWN);
+                                     bytes, work);
     ft__fusion_emit(f, &kernel); /* names nothing: the kernel behind it reads the same */
     if (grouped) return;
     /* Columns are summed in parts, which a kernel finishes; going forward it moves the running moments on, and another

@@ -90,6 +90,39 @@ static void a_norm_s_gradient_is_one_kernel_and_its_sums(void **state)
     assert_float_equal(ft__op_bytes(&back->op), 3 * unit + ROWS / 16 * COLS * 4, 0.02 * unit);
 }
 
+/* Instructions of the kernel that sums what a norm's gradient needs, behind an activation. */
+static double moments_work(const char *activation)
+{
+    void *at;
+    double work = 0;
+    start_with(&at, true);
+    bench *t = at;
+    ft_build *b = &t->b;
+    open_once(t, "layer");
+    ft_ref x = ft__linear(b, named_site(b->g, "first"), input(t), COLS, FT_NO_BIAS, FT_WHOLE);
+    x = ft__batchnorm(b, named_site(b->g, "norm"), x, COLS);
+    if (activation) x = ft__pointwise(b, named_site(b->g, "act"), activation, x);
+    ft__block_close(b, ft__linear(b, named_site(b->g, "second"), x, COLS, FT_NO_BIAS, FT_WHOLE));
+    backward(t);
+    fuse(t);
+    for (int32_t i = 0; i < t->g->node_count; i++) {
+        const ft_node *n = &t->g->nodes[i];
+        if (n->phase == FT_BACKWARD && !strcmp(n->name, "fused_moments") && n->op.u.elementwise.numel == ROWS * COLS)
+            work = n->op.u.elementwise.ops_per_element;
+    }
+    stop(&at);
+    return work;
+}
+
+/* Sums over a gradient that the group makes: the activation's gradient, and the norm again, are computed for the sums
+ * and once more for the result. */
+static void moments_compute_what_they_add_up(void **state)
+{
+    (void)state;
+    const double bare = moments_work(NULL), relu = moments_work("relu"), silu = moments_work("silu");
+    assert_true(bare > 0 && relu > bare && silu > relu + 20);
+}
+
 /* -- any graph ----------------------------------------------------------------------------------- */
 
 static uint32_t next_random(uint32_t *seed)
@@ -219,6 +252,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_dropout_mask_is_saved, start_training, stop),
         cmocka_unit_test_setup_teardown(the_loss_reads_logits_twice, start_training, stop),
         cmocka_unit_test_setup_teardown(a_norm_s_gradient_is_one_kernel_and_its_sums, start_training, stop),
+        cmocka_unit_test(moments_compute_what_they_add_up),
         cmocka_unit_test(random_graphs_stay_sound),
         cmocka_unit_test_setup_teardown(an_empty_graph_is_left_alone, start, stop),
         cmocka_unit_test_setup_teardown(a_node_without_its_tensor_is_refused, start, stop),
