@@ -45,6 +45,7 @@ typedef struct ft_group {
     int64_t rows;             /* reductions along rows: how many; 0: it has none */
     float count;
     bool closed; /* a sum down the columns: nothing joins it */
+    bool window; /* the gradient of a pool is in it */
 } ft_group;
 
 /* One fused kernel before it becomes a node. */

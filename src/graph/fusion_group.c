@@ -58,11 +58,18 @@ static void add_user(ft_fusion *f, int32_t at, int32_t user)
         p->first_use = min32(p->first_use, f->groups[user].place);
 }
 
+static bool window_gradient(const ft_node *n) { return n->verb == FT_DO_POOL && n->phase == FT_BACKWARD; }
+
+/* What is read twice: by the sums of a norm's gradient, and by its result. A pool's gradient is too dear for that, and
+ * is written. */
+static bool reads_twice(const ft_node *n) { return n->verb == FT_DO_BATCHNORM && n->phase == FT_BACKWARD; }
+
 /* `partial`: the node reads only a part of what the group makes, or parts of it elsewhere. */
 static bool may_join(const ft_fusion *f, const candidate *c, int32_t at, bool partial)
 {
     const ft_group *p = &f->groups[at];
     if (p->closed || p->count != c->n->count || (partial && p->rows)) return false;
+    if (p->window && reads_twice(c->n)) return false;
     if (c->space > p->space)
         return !p->rows && first_use(f, at) == NEVER; /* broadcast, or a piece of a concatenation */
     if (c->part == FT_ALONG) return c->space == p->space && (!p->rows || p->rows == c->rows);
@@ -87,6 +94,7 @@ static void merge(ft_fusion *f, int32_t from, int32_t into)
     b->size += a->size;
     if (a->space > b->space) b->space = a->space;
     if (a->rows) b->rows = a->rows;
+    b->window |= a->window;
     b->first_use = min32(a->first_use, b->first_use);
     for (int32_t i = 0; i < a->users; i++) add_user(f, into, a->user[i]);
 }
@@ -99,6 +107,7 @@ static void join(ft_fusion *f, int32_t at, const candidate *c)
     p->size++;
     if (c->space > p->space) p->space = c->space;
     if (c->part == FT_ALONG) p->rows = c->rows;
+    p->window |= window_gradient(c->n);
 }
 
 static int32_t open_group(ft_fusion *f, const candidate *c)
@@ -112,7 +121,8 @@ static int32_t open_group(ft_fusion *f, const candidate *c)
                                .size = 1,
                                .space = c->space,
                                .rows = c->part == FT_ALONG ? c->rows : 0,
-                               .count = c->n->count};
+                               .count = c->n->count,
+                               .window = window_gradient(c->n)};
     return at;
 }
 
