@@ -153,26 +153,34 @@ ft_status ft__json_number(const json_t *object, const char *key, ft_need need, d
     return FT_OK;
 }
 
+bool ft__json_is_whole(const json_t *value, int64_t *out)
+{
+    if (json_is_integer(value)) {
+        *out = json_integer_value(value);
+        return true;
+    }
+    const double real = json_real_value(value); /* 0 of what is none */
+    /* Beyond 2^53 neighbouring integers share a double: which one was meant is lost. */
+    if (!json_is_real(value) || !(fabs(real) <= 0x1p53) || real != floor(real)) return false;
+    *out = (int64_t)real;
+    return true;
+}
+
+int64_t ft__json_whole_of(const json_t *value)
+{
+    int64_t number = 0;
+    ft__json_is_whole(value, &number);
+    return number;
+}
+
 ft_status ft__json_whole(const json_t *object, const char *key, ft_need need, int64_t low, int64_t high, int64_t *out,
                          const char *where, ft_error *err)
 {
     const json_t *value;
     FT_TRY(lookup(object, key, need, &value, where, err));
     if (!value) return FT_OK;
-    bool whole = false;
     int64_t number = 0;
-    if (json_is_integer(value)) {
-        whole = true;
-        number = json_integer_value(value);
-    } else if (json_is_real(value)) {
-        double real = json_real_value(value);
-        /* Beyond 2^53 neighbouring integers share a double: which one was meant is lost. */
-        if (fabs(real) <= 0x1p53 && real == floor(real)) {
-            whole = true;
-            number = (int64_t)real;
-        }
-    }
-    if (!whole || number < low || number > high) {
+    if (!ft__json_is_whole(value, &number) || number < low || number > high) {
         value_text found, least, most;
         path_text path;
         ft_status code = json_is_number(value) ? FT_E_RANGE : FT_E_TYPE;

@@ -3,7 +3,6 @@
  * Times and ranges may be said as people say them: "30d", "12h", "10min"; "8:512" are 8, 16, 32 and so on. */
 #include "request/choose.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +13,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum { MOST_GPUS = 1 << 20 };
+enum { MOST_GPUS = 1 << 20, DAY_S = 86400 };
 
 /* Seconds of a text, "30d"; of a bare number in units of `unit` seconds. */
 static ft_status read_seconds(const json_t *object, const char *key, const char *where, double unit, double *out,
@@ -23,7 +22,7 @@ static ft_status read_seconds(const json_t *object, const char *key, const char 
     static const struct {
         const char *word;
         double seconds;
-    } units[] = {{"s", 1}, {"min", 60}, {"m", 60}, {"h", 3600}, {"d", 86400}, {"w", 604800}};
+    } units[] = {{"s", 1}, {"min", 60}, {"m", 60}, {"h", 3600}, {"d", DAY_S}, {"w", 604800}};
     const json_t *value = json_object_get(object, key);
     if (!value) return FT_OK;
     double number = json_number_value(value);
@@ -43,8 +42,10 @@ static ft_status read_seconds(const json_t *object, const char *key, const char 
     if (!(unit > 0))
         return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
                            "\"%s\" must be a time, as \"30d\", \"12h\", \"10min\" or \"20s\"", key);
-    if (!(number >= 0) || !isfinite(number))
-        return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" must not be negative", key);
+    if (!(number >= 0)) return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" must not be negative", key);
+    const double most = ft__keys[FT_KEY_ID_DEADLINE_DAYS].high;
+    if (!(number * unit <= most * DAY_S))
+        return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" must be at most %.0f days", key, most);
     *out = number * unit;
     return FT_OK;
 }
@@ -94,11 +95,11 @@ static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_erro
     size_t items = json_is_array(value) ? json_array_size(value) : 1;
     for (size_t i = 0; !json_is_string(value) && i < items; i++) {
         const json_t *one = json_is_array(value) ? json_array_get(value, i) : value;
-        json_int_t number = json_integer_value(one);
-        if (!json_is_integer(one) || number < 1 || number > MOST_GPUS || i == FT_CHOOSE_COUNTS)
+        int64_t number = 0;
+        if (!ft__json_is_whole(one, &number) || number < 1 || number > MOST_GPUS || i == FT_CHOOSE_COUNTS)
             return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
                                "\"gpus\" must be whole numbers from 1 to 2^20, at most %d of them", FT_CHOOSE_COUNTS);
-        add_count(r, (int64_t)number);
+        add_count(r, number);
     }
     if (!items) return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0, "\"gpus\" must not be an empty list");
     if (!json_is_string(value)) return FT_OK;
@@ -180,6 +181,10 @@ static ft_status read_prices(const json_t *object, ft_key_id key, ft_choose_requ
                                gpu);
         if (!(json_number_value(value) >= 0))
             return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "the price of \"%.60s\" must not be negative", gpu);
+        const double most = ft__keys[FT_KEY_ID_CHOOSE_BUDGET].high;
+        if (!(json_number_value(value) <= most))
+            return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "the price of \"%.60s\" must be at most %g dollars", gpu,
+                               most);
         if (r->price_count == COUNT(r->price))
             return ft__fail_at(err, FT_E_RANGE, "price", 0, 0, "\"price\" names at most %d GPUs", FT_CHOOSE_GPUS);
         r->price[r->price_count].gpu = gpu;
@@ -299,8 +304,8 @@ static ft_status read_terms(const json_t *object, const ft_said *said, ft_choose
     FT_TRY(either(said, FT_KEY_ID_KWH_PRICE, FT_KEY_ID_KWH_USD, &kwh, err));
     FT_TRY(either(said, FT_KEY_ID_CARBON, FT_KEY_ID_CARBON_KG, &carbon, err));
     FT_TRY(read_words(object, "gpu", out->gpu, COUNT(out->gpu), &out->gpu_count, err));
-    FT_TRY(read_seconds(object, "deadline", "deadline", 86400, &deadline_s, err));
-    out->deadline_days = deadline == FT_KEY_ID_DEADLINE ? deadline_s / 86400 : ft__real_of(said, deadline);
+    FT_TRY(read_seconds(object, "deadline", "deadline", DAY_S, &deadline_s, err));
+    out->deadline_days = deadline == FT_KEY_ID_DEADLINE ? deadline_s / DAY_S : ft__real_of(said, deadline);
     if (ft__given(said, deadline) && !(out->deadline_days > 0))
         return ft__fail_at(err, FT_E_RANGE, ft__keys[deadline].key, 0, 0, "\"%s\" must be later than the first step",
                            ft__keys[deadline].key);

@@ -77,7 +77,7 @@ static void note_idle(const json_t *object, int64_t span, ft_collective_request 
                       sums ? "the ranks are in several nodes"
                            : "engines have kernels of their own for all_reduce alone");
     if (!json_is_object(cluster)) return;
-    json_int_t nodes = json_integer_value(ft__key_get(cluster, FT_KEY_ID_NODES));
+    int64_t nodes = ft__json_whole_of(ft__key_get(cluster, FT_KEY_ID_NODES));
     if (nodes > (span + r->cluster.gpus_per_node - 1) / r->cluster.gpus_per_node)
         ft__idle_note(&r->idle, cluster, FT_KEY_ID_NODES, "the ranks fill fewer nodes");
     for (size_t i = 0; i < COUNT(outside); i++) {

@@ -156,7 +156,7 @@ static const char *simulated(const ft_effect_case *c) { return network(c, "netwo
 static const char *nodes(const ft_effect_case *c)
 {
     ft_cluster cluster;
-    json_int_t given = json_integer_value(ft__key_get(c->r->cluster, FT_KEY_ID_NODES));
+    int64_t given = ft__json_whole_of(ft__key_get(c->r->cluster, FT_KEY_ID_NODES));
     if (ft__cluster_read(c->r->cluster, c->r->device, c->ranks, &cluster, NULL) != FT_OK) return NULL;
     return given > (c->ranks + cluster.gpus_per_node - 1) / cluster.gpus_per_node ? "the ranks fill fewer nodes" : NULL;
 }

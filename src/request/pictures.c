@@ -35,11 +35,11 @@ static bool read_text(const char *text, ft_picture_size *out)
 
 static bool read_size(const json_t *size, ft_picture_size *out)
 {
-    const json_t *height = json_array_get(size, 0), *width = json_array_get(size, 1);
+    int64_t height, width;
     if (json_is_string(size)) return read_text(json_string_value(size), out);
-    if (json_is_integer(size)) return in_range(json_integer_value(size), json_integer_value(size), out);
-    if (json_array_size(size) != 2 || !json_is_integer(height) || !json_is_integer(width)) return false;
-    return in_range(json_integer_value(height), json_integer_value(width), out);
+    if (ft__json_is_whole(size, &height)) return in_range(height, height, out);
+    return json_array_size(size) == 2 && ft__json_is_whole(json_array_get(size, 0), &height) &&
+           ft__json_is_whole(json_array_get(size, 1), &width) && in_range(height, width, out);
 }
 
 ft_status ft__picture_size_read(const ft_said *said, ft_picture_size *out, ft_error *err)

@@ -165,8 +165,8 @@ static ft_status find(search *s)
 static ft_status set_global_batch(search *s)
 {
     const json_t *base = s->ask.object;
-    int64_t batch = json_integer_value(ft__key_get(base, FT_KEY_ID_MICRO_BATCH));
-    int64_t seq = json_integer_value(ft__key_get(base, FT_KEY_ID_SEQ));
+    int64_t batch = ft__json_whole_of(ft__key_get(base, FT_KEY_ID_MICRO_BATCH));
+    int64_t seq = ft__json_whole_of(ft__key_get(base, FT_KEY_ID_SEQ));
     if (batch < 1) batch = 1;
     if (!s->r->training || ft__key_get(base, FT_KEY_ID_GLOBAL_BATCH)) return FT_OK;
     if (ft__key_get(base, FT_KEY_ID_LORA_RANK) || ft__key_get(base, FT_KEY_ID_LORA)) return FT_OK; /* steps are short */

@@ -40,7 +40,7 @@ ft_status ft__scale_ask(ft_scaler *s, const ft_parallel *p, int64_t batch, int64
     bool alone = p->ep < 2 || global < 2 * batch * p->dp || (p->pp > 1 && p->schedule != s->p.schedule);
     if (parallel && alone && json_is_true(ft__key_get(parallel, FT_KEY_ID_EXPERT_OVERLAP)))
         ft__key_drop(parallel, FT_KEY_ID_EXPERT_OVERLAP);
-    int64_t shard = json_integer_value(ft__key_get(parallel, FT_KEY_ID_SHARD));
+    int64_t shard = ft__json_whole_of(ft__key_get(parallel, FT_KEY_ID_SHARD));
     if (shard > 0 && p->dp * p->cp % shard) ft__key_drop(parallel, FT_KEY_ID_SHARD); /* more than these ranks are */
     FT_TRY(ft__ask_set(&s->ask, FT_KEY_ID_PARALLEL, parallel, s->err));              /* takes it, fine or not */
     if (!fine) return ft__no_memory(s->err);

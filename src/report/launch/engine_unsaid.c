@@ -31,7 +31,7 @@ static unsigned orders(const json_t *said)
 {
     return is_word(said, "fcfs") ? ALL : is_word(said, "priority") ? VLLM : 0;
 }
-static unsigned adapters(const json_t *said) { return json_integer_value(said) > 0 ? VLLM | SGLANG : ALL; }
+static unsigned adapters(const json_t *said) { return ft__json_whole_of(said) > 0 ? VLLM | SGLANG : ALL; }
 static unsigned nobody(const json_t *said)
 {
     (void)said;

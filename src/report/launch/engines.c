@@ -24,7 +24,7 @@ static void whole(ft_text *out, const char *flag, int64_t value) { ft__text_addf
 static int64_t asked_whole(const ft_fleet *f, const char *key, int64_t own)
 {
     const json_t *said = json_object_get(f->asked->base, key);
-    return own > 0 ? own : json_is_integer(said) ? (int64_t)json_integer_value(said) : 0;
+    return own > 0 ? own : ft__json_whole_of(said);
 }
 
 /* The model by its name on the hub where the request has one, a path otherwise; quoted for a shell. */
@@ -65,7 +65,7 @@ static const char *drafter(const ft_fleet *f) { return ft__engine_drafter(said(f
 static int64_t draft_tokens(const ft_fleet *f)
 {
     const json_t *tokens = said(f, FT_KEY_ID_DRAFT_TOKENS);
-    return tokens ? (int64_t)json_integer_value(tokens) : (int64_t)ft__keys[FT_KEY_ID_DRAFT_TOKENS].standard;
+    return tokens ? ft__json_whole_of(tokens) : (int64_t)ft__keys[FT_KEY_ID_DRAFT_TOKENS].standard;
 }
 
 static void share(ft_text *out, const ft_fleet *f, const char *flag)
@@ -77,12 +77,12 @@ static void share(ft_text *out, const ft_fleet *f, const char *flag)
 static void adapters(ft_text *out, const ft_fleet *f, const char *most)
 {
     const json_t *rank = said(f, FT_KEY_ID_SERVED_RANK);
-    const int64_t count = (int64_t)json_integer_value(said(f, FT_KEY_ID_ADAPTERS));
+    const int64_t count = ft__json_whole_of(said(f, FT_KEY_ID_ADAPTERS));
     if (count < 1) return;
     ft__text_add(out, " --enable-lora");
     whole(out, most, count);
     whole(out, "--max-lora-rank",
-          rank ? (int64_t)json_integer_value(rank) : (int64_t)ft__keys[FT_KEY_ID_SERVED_RANK].standard);
+          rank ? ft__json_whole_of(rank) : (int64_t)ft__keys[FT_KEY_ID_SERVED_RANK].standard);
 }
 
 typedef enum side { BOTH, PREFILLS, DECODES } side;

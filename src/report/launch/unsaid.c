@@ -218,7 +218,7 @@ static bool asks(const ft_launch *l, ft_key_id key)
     if (k->type == FT_KEY_SWITCH) return json_is_true(said);
     if (k->type == FT_KEY_WORD && k->standard == 0 && key != FT_KEY_ID_OPTIMIZER)
         return !json_is_string(said) || strcmp(json_string_value(said), k->words[0]) != 0;
-    return !json_is_integer(said) || json_integer_value(said) != 0;
+    return !json_is_number(said) || json_number_value(said) != 0;
 }
 
 bool ft__launch_targets(ft_text *out, const ft_launch *l, const char *quote)
