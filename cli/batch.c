@@ -150,17 +150,10 @@ static int fill(batch *b)
     return 0;
 }
 
-static bool blank(const char *at, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (at[i] != ' ' && at[i] != '\t' && at[i] != '\r') return false;
-    return true;
-}
-
 static bool keep_line(batch *b, size_t start, size_t length)
 {
     b->number++;
-    if (blank(b->bytes + start, length)) return true;
+    if (ft__text_blank(b->bytes + start, length)) return true;
     if (b->line_count == b->line_room) {
         size_t room = b->line_room ? 2 * b->line_room : 4096;
         line *lines = realloc(b->lines, room * sizeof *lines);

@@ -131,13 +131,6 @@ void web_batch_close(web_batch *b)
     free(b);
 }
 
-static bool blank(const char *at, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (at[i] != ' ' && at[i] != '\t' && at[i] != '\r') return false;
-    return true;
-}
-
 static void next_lines(web_batch *b)
 {
     b->line_count = 0;
@@ -147,7 +140,7 @@ static void next_lines(web_batch *b)
         size_t length = end ? (size_t)(end - from) : b->length - b->at;
         b->at += length + (end != NULL);
         b->number++;
-        if (blank(from, length)) continue;
+        if (ft__text_blank(from, length)) continue;
         b->line[b->line_count].at = from;
         b->line[b->line_count].length = length;
         b->line[b->line_count++].number = b->number;

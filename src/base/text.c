@@ -114,6 +114,23 @@ size_t ft__utf8_length(const char *text, size_t room)
     return 0;
 }
 
+bool ft__text_blank(const char *line, size_t length)
+{
+    for (size_t i = 0; i < length; i++)
+        if (line[i] != ' ' && line[i] != '\t' && line[i] != '\r') return false;
+    return true;
+}
+
+int ft__two_digits(const char **at)
+{
+    int n = 0, digits = 0;
+    for (; **at >= '0' && **at <= '9'; (*at)++) {
+        if (++digits > 2) return -1;
+        n = 10 * n + (**at - '0');
+    }
+    return digits ? n : -1;
+}
+
 size_t ft__utf8_cut(const char *text, size_t most)
 {
     size_t length = strnlen(text, most + 1);

@@ -30,6 +30,10 @@ size_t ft__utf8_length(const char *text, size_t room);
 /* How many bytes of `text` to show when at most `most` are wanted and no character may be cut. */
 size_t ft__utf8_cut(const char *text, size_t most);
 
+bool ft__text_blank(const char *line, size_t length); /* nothing but blanks, tabs and carriage returns */
+/* Up to two digits, behind which `at` then stands; -1: none, or more. */
+int ft__two_digits(const char **at);
+
 /* The whole of `s` as a finite decimal number, or as a whole one ("4096", "4096.0", "1e3"; not "2.5"). False and
  * *out left alone for anything else: blanks, hexadecimal, inf, nan, beyond the type's range. No locale. */
 bool ft__number_parse(const char *s, double *out);

@@ -3,24 +3,14 @@
 #include <stdio.h>
 
 #include "base/json.h"
-
-/* Up to two digits; -1: none, or more. */
-static int two_digits(const char **at)
-{
-    int n = 0, digits = 0;
-    for (; **at >= '0' && **at <= '9'; (*at)++) {
-        if (++digits > 2) return -1;
-        n = 10 * n + (**at - '0');
-    }
-    return digits ? n : -1;
-}
+#include "base/text.h"
 
 bool ft__nccl_parse(const char *text, int *out)
 {
     if (*text == 'v') text++;
-    int major = two_digits(&text);
+    int major = ft__two_digits(&text);
     if (major < 1 || major > 9 || *text++ != '.') return false;
-    int minor = two_digits(&text);
+    int minor = ft__two_digits(&text);
     if (minor < 0) return false;
     for (; *text; text++)
         if (*text != '.' && *text != '-' && !(*text >= '0' && *text <= '9')) return false;

@@ -20,11 +20,6 @@
 static const double tolerance = FT_K_GUESSES_TOLERANCE;
 static const double impossible = 5;
 
-static double rate_tflops(const ft_spec *s, double fma_per_clk_per_sm, double mhz)
-{
-    return 2 * s->number[FT_SPEC_SMS] * fma_per_clk_per_sm * mhz * 1e-6;
-}
-
 static bool near(double ratio, double target) { return fabs(ratio / target - 1) <= tolerance; }
 
 static ft_status check_vector(const ft_spec *s, const char *where, ft_text *warnings, ft_error *err)
@@ -33,7 +28,7 @@ static ft_status check_vector(const ft_spec *s, const char *where, ft_text *warn
     double peak = s->vector.tflops[FT_FP32];
     if (!(peak > 0)) return FT_OK;
     double lanes = s->number[FT_SPEC_LANES], sms = s->number[FT_SPEC_SMS], clock = s->number[FT_SPEC_CLOCK_MHZ];
-    double rate = rate_tflops(s, lanes, clock), ratio = peak / rate;
+    double rate = ft__spec_tflops(s, lanes, clock), ratio = peak / rate;
     if (ratio > impossible)
         return ft__fail_at(err, FT_E_SPEC, ft__spec_path(path, where, "peak_tflops.fp32"), 0, 0,
                            "%.4g TFLOP/s of fp32 are impossible: %g SMs x %g lanes x 2 x %g MHz give %.4g", peak, sms,
@@ -63,7 +58,7 @@ static ft_status check_matrix(const ft_spec *s, ft_dtype d, const char *where, f
     strncat(key, name, sizeof key - strlen(key) - 1);
     if (!(fma >
           0)) { /* packed and dot-product instructions: at most 4 x fp32 (P4's DP4A); twice that for the unknown */
-        double vector = rate_tflops(s, s->number[FT_SPEC_LANES], s->number[FT_SPEC_CLOCK_MHZ]);
+        double vector = ft__spec_tflops(s, s->number[FT_SPEC_LANES], s->number[FT_SPEC_CLOCK_MHZ]);
         if (peak <= 8 * vector) return FT_OK;
         return ft__fail_at(
             err, FT_E_SPEC, ft__spec_path(path, where, key), 0, 0,
@@ -76,7 +71,7 @@ static ft_status check_matrix(const ft_spec *s, ft_dtype d, const char *where, f
                            "%.5g TFLOP/s of %s are impossible: %g SMs would need %g FMA per clock each", peak, name,
                            s->number[FT_SPEC_SMS], fma);
     double sms = s->number[FT_SPEC_SMS], clock = s->number[FT_SPEC_MATRIX_MHZ];
-    double rate = rate_tflops(s, fma, clock), ratio = peak / rate;
+    double rate = ft__spec_tflops(s, fma, clock), ratio = peak / rate;
     if (ratio > impossible)
         return ft__fail_at(err, FT_E_SPEC, ft__spec_path(path, where, key), 0, 0,
                            "%.5g TFLOP/s of %s are impossible: %g SMs x %g FMA x 2 x %.5g MHz give %.4g", peak, name,
@@ -104,8 +99,8 @@ static ft_status check_wide(const ft_spec *s, ft_dtype d, const char *where, ft_
     char path[256], key[48] = "peak_tflops.";
     strncat(key, ft_dtype_name(d), sizeof key - strlen(key) - 1);
     double peak = s->peak.tflops[d];
-    double vector = rate_tflops(s, s->number[FT_SPEC_LANES], s->number[FT_SPEC_CLOCK_MHZ]);
-    double matrix = rate_tflops(s, s->number[FT_SPEC_MATRIX_FMA], s->number[FT_SPEC_MATRIX_MHZ]);
+    double vector = ft__spec_tflops(s, s->number[FT_SPEC_LANES], s->number[FT_SPEC_CLOCK_MHZ]);
+    double matrix = ft__spec_tflops(s, s->number[FT_SPEC_MATRIX_FMA], s->number[FT_SPEC_MATRIX_MHZ]);
     double most = fmax(vector, matrix / 2);
     if (peak > impossible * most)
         return ft__fail_at(

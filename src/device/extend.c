@@ -187,16 +187,11 @@ static double sixteen_bit(const ft_spec *s)
     return fp16 > bf16 ? fp16 : bf16;
 }
 
-static double tflops(const ft_spec *s, double fma_per_clk_per_sm, double mhz)
-{
-    return 2 * s->number[FT_SPEC_SMS] * fma_per_clk_per_sm * mhz * 1e-6;
-}
-
 /* The clock at which `peak` comes out of so many FMAs per clock and SM, if a GPU could run at it; otherwise 0. */
 static double implied_mhz(const ft_spec *s, double peak, double fma_per_clk_per_sm)
 {
     if (!(peak > 0) || !(fma_per_clk_per_sm > 0)) return 0;
-    double mhz = peak / tflops(s, fma_per_clk_per_sm, 1);
+    double mhz = peak / ft__spec_tflops(s, fma_per_clk_per_sm, 1);
     return mhz >= 300 && mhz <= 5000 ? mhz : 0;
 }
 
@@ -269,7 +264,8 @@ static void complete_alone(ft_spec *s, ft_text *warnings)
 {
     static const char why[] = "a guess: the generation is unknown";
     double fp32 = s->vector.tflops[FT_FP32] > 0 ? s->vector.tflops[FT_FP32] : s->peak.tflops[FT_FP32];
-    double lanes_at_clock = s->given[FT_SPEC_CLOCK_MHZ] ? fp32 / tflops(s, 1, s->number[FT_SPEC_CLOCK_MHZ]) : 0;
+    double lanes_at_clock = s->given[FT_SPEC_CLOCK_MHZ] ? fp32 / ft__spec_tflops(s, 1, s->number[FT_SPEC_CLOCK_MHZ])
+                                                        : 0;
     guess(s, FT_SPEC_LANES, lanes_at_clock >= 1 ? power_of_two_near(lanes_at_clock) : FT_K_GUESSES_LANES, why,
           warnings);
     double implied = implied_mhz(s, fp32, s->number[FT_SPEC_LANES]);
@@ -277,10 +273,10 @@ static void complete_alone(ft_spec *s, ft_text *warnings)
           implied > 0 ? "the clock that the fp32 peak implies" : why, warnings);
 
     double clock = s->number[FT_SPEC_CLOCK_MHZ];
-    double vector = tflops(s, s->number[FT_SPEC_LANES], clock);
+    double vector = ft__spec_tflops(s, s->number[FT_SPEC_LANES], clock);
     double wide = sixteen_bit(s) > 0 ? sixteen_bit(s) : s->peak.tflops[FT_FP8] / 2;
     /* Packed 16-bit instructions double the vector rate; beyond that there are matrix units. */
-    double fma = wide > FT_K_GUESSES_PACKED * vector ? power_of_two_near(wide / tflops(s, 1, clock)) : 0;
+    double fma = wide > FT_K_GUESSES_PACKED * vector ? power_of_two_near(wide / ft__spec_tflops(s, 1, clock)) : 0;
     if (!s->given[FT_SPEC_MATRIX_FMA] && fma < 16) take_number(s, FT_SPEC_MATRIX_FMA, 0);
     guess(s, FT_SPEC_MATRIX_FMA, fma, "the power of two that the peak implies", warnings);
     take_number(s, FT_SPEC_MATRIX_MHZ, clock);

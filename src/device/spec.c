@@ -273,6 +273,11 @@ ft_status ft__spec_parse(const json_t *object, const char *where, ft_spec *out, 
 
 /* -- the device -------------------------------------------------------------------------------- */
 
+double ft__spec_tflops(const ft_spec *s, double fma_per_clk_per_sm, double mhz)
+{
+    return 2 * s->number[FT_SPEC_SMS] * fma_per_clk_per_sm * mhz * 1e-6;
+}
+
 /* Stated, or what accumulating in fp16 gains: GeForce runs its matrix units at half rate with fp32. */
 double ft__spec_uncapped_fma(const ft_spec *s)
 {

@@ -96,6 +96,8 @@ typedef struct ft_spec {
 /* Reads what the object itself says; keys, types and ranges are checked. `*base` is its "base" or NULL. */
 ft_status ft__spec_parse(const json_t *object, const char *where, ft_spec *out, const char **base, ft_error *err);
 void ft__spec_to_device(const ft_spec *spec, ft_device *out);
+/* What all SMs compute at that clock. */
+double ft__spec_tflops(const ft_spec *spec, double fma_per_clk_per_sm, double mhz);
 /* What an SM's matrix units multiply per clock where no cap holds them: as the file says or its rates imply. */
 double ft__spec_uncapped_fma(const ft_spec *spec);
 const char *ft__spec_key(ft_spec_number n);

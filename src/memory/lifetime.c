@@ -114,11 +114,6 @@ static void find_readers(walk *w)
  * head. */
 static ft_at module_of(const ft_node *n) { return n->at && !n->at->outer ? n->at->of : NULL; }
 
-static bool makes_nothing(const ft_node *n)
-{
-    return n->verb == FT_DO_VIEW || n->verb == FT_DO_SLICE || n->verb == FT_DO_SPLIT || n->verb == FT_DO_EXPAND;
-}
-
 /* Nodes [from, to] are one call of a module: what it reads and did not make is held until its last node. */
 static void hold_arguments(walk *w, int32_t block, int32_t from, int32_t to)
 {
@@ -174,7 +169,7 @@ static void hold_modules(walk *w, int32_t b)
         for (int32_t n = from + 1; n < end && module; n++) {
             if (module_of(&nodes[n]) == module)
                 to = n;
-            else if (!makes_nothing(&nodes[n]))
+            else if (!ft__makes_nothing(&nodes[n]))
                 break;
         }
         if (to > from) {

@@ -35,6 +35,12 @@ typedef struct ft_lifetimes {
  * Everything is taken from the graph's arena. Linear in nodes and tensors. */
 ft_status ft__lifetimes(const ft_graph *g, ft_holder holder, ft_lifetimes *out, ft_error *err);
 
+/* Its result is another view of what it reads. */
+static inline bool ft__makes_nothing(const ft_node *n)
+{
+    return n->verb == FT_DO_VIEW || n->verb == FT_DO_SLICE || n->verb == FT_DO_SPLIT || n->verb == FT_DO_EXPAND;
+}
+
 static inline bool ft__happens(ft_when when, int64_t iteration, int64_t repeat)
 {
     switch (when) {

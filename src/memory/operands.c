@@ -12,11 +12,6 @@
 
 enum { LOW = 1, OTHER = 2 };
 
-static bool views(const ft_node *n)
-{
-    return n->verb == FT_DO_VIEW || n->verb == FT_DO_SLICE || n->verb == FT_DO_SPLIT || n->verb == FT_DO_EXPAND;
-}
-
 /* The graph of the last micro-batch lives until its loss is assigned anew, and with it what its nodes hold by
  * themselves: inputs of 4-bit products, kept as attributes, are there twice. */
 static bool kept_twice(const ft_graph *g, const ft_lifetimes *lives, const float **out)
@@ -47,7 +42,7 @@ bool ft__low_operands(const ft_graph *g, const ft_lifetimes *lives, const ft_wor
     memset(read, 0, (size_t)g->tensor_count + 1);
     for (int32_t i = 0; i < g->node_count; i++) {
         const ft_node *n = &g->nodes[i];
-        if (n->phase != FT_BACKWARD || views(n)) continue;
+        if (n->phase != FT_BACKWARD || ft__makes_nothing(n)) continue;
         const bool product = n->op.kind == FT_OP_GEMM && n->op.dtype == work->dtype;
         for (int k = 0; k < n->in_count; k++)
             if (n->in[k] >= 0) read[lives->root[n->in[k]]] |= product ? LOW : OTHER;

@@ -13,29 +13,18 @@
 
 enum { LAST_PATCH = 99 };
 
-/* Up to two digits; -1: none, or more. */
-static int number(const char **at)
-{
-    int n = 0, digits = 0;
-    for (; **at >= '0' && **at <= '9'; (*at)++) {
-        if (++digits > 2) return -1;
-        n = 10 * n + (**at - '0');
-    }
-    return digits ? n : -1;
-}
-
 /* major, minor and patch of "2.5.1+cu124"; a patch that is not said is the last one. */
 static bool parse(const char *text, int *major, int *minor, int *patch)
 {
     if (*text == 'v') text++;
-    *major = number(&text);
+    *major = ft__two_digits(&text);
     if (*major < 0 || *text++ != '.') return false;
-    *minor = number(&text);
+    *minor = ft__two_digits(&text);
     *patch = LAST_PATCH;
     if (*minor < 0) return false;
     if (*text == '.' && text[1] >= '0' && text[1] <= '9') {
         text++;
-        *patch = number(&text);
+        *patch = ft__two_digits(&text);
         if (*patch < 0) return false;
     }
     return !*text || *text == '+' || *text == '.' || *text == 'a' || *text == 'r' || *text == '-';

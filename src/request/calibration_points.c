@@ -270,13 +270,6 @@ static ft_status load(const char *path, char **out, size_t *length, ft_error *er
     return FT_OK;
 }
 
-static bool blank(const char *at, size_t length)
-{
-    for (size_t i = 0; i < length; i++)
-        if (at[i] != ' ' && at[i] != '\t' && at[i] != '\r') return false;
-    return true;
-}
-
 static ft_status read_lines(reader *r, const char *text, size_t length, ft_error *err)
 {
     for (size_t at = 0; at < length;) {
@@ -285,7 +278,7 @@ static ft_status read_lines(reader *r, const char *text, size_t length, ft_error
         const char *line = text + at;
         at += size + 1;
         r->line++;
-        if (blank(line, size)) continue;
+        if (ft__text_blank(line, size)) continue;
         json_t *document = NULL;
         ft_error why = {0};
         if (ft__json_parse(line, size, "", &document, &why) != FT_OK) {

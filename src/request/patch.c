@@ -41,7 +41,7 @@ static void number(patch *p, ft_key_id id, bool changed, double to)
     put(p, id, even ? json_integer((int64_t)shown) : json_real(shown));
 }
 
-static const char *dtype_word(const ft_workload *w)
+const char *ft__change_dtype(const ft_workload *w)
 {
     if (w->autocast) return w->dtype == FT_FP16 ? "amp_fp16" : "amp_bf16";
     return ft_dtype_name(w->dtype);
@@ -95,7 +95,7 @@ json_t *ft__change_patch(const ft_change *now, const ft_change *after)
     if (!now->kv_given) kv = ft__usual_kv_dtype(b->dtype, after->device->peak_tflops[FT_BF16] > 0);
     whole(&p, FT_KEY_ID_MICRO_BATCH, a->batch, b->batch);
     whole(&p, FT_KEY_ID_GLOBAL_BATCH, now->global_batch, ft__change_global(after));
-    word(&p, FT_KEY_ID_MODEL_DTYPE, a->dtype != b->dtype || a->autocast != b->autocast, dtype_word(b));
+    word(&p, FT_KEY_ID_MODEL_DTYPE, a->dtype != b->dtype || a->autocast != b->autocast, ft__change_dtype(b));
     word(&p, FT_KEY_ID_ATTENTION, a->attention != b->attention, ft__attention_words[b->attention]);
     word(&p, FT_KEY_ID_EXECUTION, a->execution != b->execution, ft__execution_words[b->execution]);
     word(&p, FT_KEY_ID_LOSS, a->loss != b->loss, ft__entropy_words[b->loss]);

@@ -9,4 +9,6 @@
  * they make that of `after`. Sizes of the model stand under "model", by the names of its config. NULL: out of
  * memory. */
 json_t *ft__change_patch(const ft_change *now, const ft_change *after);
+/* The word for its number format: "amp_bf16" under autocast. */
+const char *ft__change_dtype(const ft_workload *work);
 #endif

@@ -11,12 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DIGITS = 6 };
+enum { DIGITS = 6, BYTE_DIGITS = 15 };
 
 void ft__answer_figure(ft_text *out, const char *key, double value)
 {
     if (!isfinite(value) || value < 0) return; /* a figure that makes no sense is not a figure */
     ft__json_member_number(out, key, value, DIGITS);
+}
+
+void ft__answer_bytes(ft_text *out, const char *key, double bytes)
+{
+    ft__json_member_number(out, key, bytes > 0 ? floor(bytes + 0.5) : 0, BYTE_DIGITS);
 }
 
 void ft__answer_word(ft_text *out, const char *key, const char *word)

@@ -20,6 +20,7 @@ void ft__answer_error(ft_text *out, const json_t *id, const ft_error *err, int64
  * out. */
 void ft__answer_begin(ft_text *out, const json_t *id); /* opens the object: its id where there is one, "ok":true */
 void ft__answer_figure(ft_text *out, const char *key, double value);
+void ft__answer_bytes(ft_text *out, const char *key, double bytes); /* whole, to the byte; negative is none */
 void ft__answer_word(ft_text *out, const char *key, const char *word);
 void ft__answer_lines(ft_text *out, const char *key, const char *lines); /* an array of a text's lines; "" for none */
 #endif

@@ -5,16 +5,7 @@
 #include "report/json/answer_step.h"
 #include "report/text/step_words.h"
 
-enum { BYTE_DIGITS = 15 };
-
 static void add_whole(ft_text *out, const char *key, int64_t value) { ft__json_member_whole(out, key, value); }
-
-static void add_bytes(ft_text *out, const char *key, double bytes)
-{
-    ft__json_member_number(out, key, bytes > 0 ? (double)(int64_t)(bytes + 0.5) : 0, BYTE_DIGITS);
-}
-
-static void add_flag(ft_text *out, const char *key, bool flag) { ft__json_member_flag(out, key, flag); }
 
 /* As it was understood, so that a request made of it asks the same. */
 static void add_parallel(ft_text *out, const ft_parallel *p)
@@ -28,7 +19,7 @@ static void add_parallel(ft_text *out, const ft_parallel *p)
     add_whole(out, "ep", p->ep);
     if (ft__expert_tensor(p) != p->tp) add_whole(out, "etp", p->etp);
     add_whole(out, "zero", p->zero);
-    add_flag(out, "sp", p->sp);
+    ft__json_member_flag(out, "sp", p->sp);
     ft__answer_word(out, "schedule", ft__schedule_name(p->schedule));
     ft__json_close(out);
 }
@@ -86,8 +77,8 @@ static void add_stages(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "update_ms", g->update_ms);
         ft__answer_figure(out, "exposed_ms", g->exposed_ms);
         ft__answer_figure(out, "in_flight", ft__in_flight(v, s));
-        add_bytes(out, "saved_bytes", g->saved_bytes);
-        add_bytes(out, "peak_bytes", g->held.peak_bytes);
+        ft__answer_bytes(out, "saved_bytes", g->saved_bytes);
+        ft__answer_bytes(out, "peak_bytes", g->held.peak_bytes);
         if (v->parallel->pp > 1) add_layers(out, v, s);
         ft__json_close(out);
     }

@@ -14,15 +14,7 @@
 #include "report/text/step_screen.h"
 #include "study/lengths.h"
 
-enum { DIGITS = 6, BYTE_DIGITS = 15 };
-
-/* Bytes are whole and compared to the byte. */
-static void add_bytes(ft_text *out, const char *key, double bytes)
-{
-    ft__json_member_number(out, key, bytes > 0 ? (double)(int64_t)(bytes + 0.5) : 0, BYTE_DIGITS);
-}
-
-static void add_flag(ft_text *out, const char *key, bool flag) { ft__json_member_flag(out, key, flag); }
+enum { DIGITS = 6 };
 
 static void add_times(ft_text *out, const ft_step_view *v)
 {
@@ -101,32 +93,32 @@ static void add_memory(ft_text *out, const ft_step_view *v)
     const ft_memory *m = &v->step->memory;
     ft_text place = {.cap = 512};
     ft__json_member_open(out, "memory");
-    add_bytes(out, "weights_bytes", m->weights_bytes);
-    add_bytes(out, "gradients_bytes", m->gradients_bytes);
-    add_bytes(out, "optimizer_bytes", m->optimizer_bytes);
-    if (m->host_bytes > 0) add_bytes(out, "host_bytes", m->host_bytes);
-    if (m->streamed_bytes > 0) add_bytes(out, "streamed_bytes", m->streamed_bytes);
-    if (m->away_bytes > 0) add_bytes(out, "away_bytes", m->away_bytes);
-    if (m->paged_bytes > 0) add_bytes(out, "paged_bytes", m->paged_bytes);
-    add_bytes(out, "activations_bytes", m->activations_bytes);
-    add_bytes(out, "temporary_bytes", m->temporary_bytes);
-    add_bytes(out, "kv_cache_bytes", m->kv_cache_bytes);
-    add_bytes(out, "communication_bytes", m->communication_bytes);
-    add_bytes(out, "context_bytes", m->context_bytes);
-    add_bytes(out, "peak_bytes", m->peak_bytes);
-    add_bytes(out, "reserved_bytes", m->reserved_bytes);
-    add_bytes(out, "capacity_bytes", m->capacity_bytes);
+    ft__answer_bytes(out, "weights_bytes", m->weights_bytes);
+    ft__answer_bytes(out, "gradients_bytes", m->gradients_bytes);
+    ft__answer_bytes(out, "optimizer_bytes", m->optimizer_bytes);
+    if (m->host_bytes > 0) ft__answer_bytes(out, "host_bytes", m->host_bytes);
+    if (m->streamed_bytes > 0) ft__answer_bytes(out, "streamed_bytes", m->streamed_bytes);
+    if (m->away_bytes > 0) ft__answer_bytes(out, "away_bytes", m->away_bytes);
+    if (m->paged_bytes > 0) ft__answer_bytes(out, "paged_bytes", m->paged_bytes);
+    ft__answer_bytes(out, "activations_bytes", m->activations_bytes);
+    ft__answer_bytes(out, "temporary_bytes", m->temporary_bytes);
+    ft__answer_bytes(out, "kv_cache_bytes", m->kv_cache_bytes);
+    ft__answer_bytes(out, "communication_bytes", m->communication_bytes);
+    ft__answer_bytes(out, "context_bytes", m->context_bytes);
+    ft__answer_bytes(out, "peak_bytes", m->peak_bytes);
+    ft__answer_bytes(out, "reserved_bytes", m->reserved_bytes);
+    ft__answer_bytes(out, "capacity_bytes", m->capacity_bytes);
     ft__add_peak_place(&place, v);
     ft__answer_word(out, "peak_at", place.at);
     if (v->ranked) { /* of the rank that holds most */
         ft__answer_figure(out, "stage", (double)v->step->worst_stage);
         ft__answer_figure(out, "in_flight", ft__in_flight(v, v->step->worst_stage));
     }
-    add_flag(out, "fits", m->fits);
+    ft__json_member_flag(out, "fits", m->fits);
     ft__answer_word(out, "verdict", ft__fit_words[m->verdict]);
     ft__answer_figure(out, "chance_fits", m->chance_fits);
     if (m->verdict != FT_FIT_YES) {
-        add_bytes(out, "short_bytes", m->reserved_bytes + m->context_bytes - m->capacity_bytes);
+        ft__answer_bytes(out, "short_bytes", m->reserved_bytes + m->context_bytes - m->capacity_bytes);
         ft__answer_word(out, "remedy", m->remedy);
     }
     ft__json_close(out);
@@ -204,8 +196,8 @@ static void add_layers(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "backward_ms", l->backward_ms);
         ft__answer_figure(out, "recompute_ms", l->recompute_ms);
         ft__answer_figure(out, "flops", l->flops);
-        add_bytes(out, "parameters", l->parameters); /* whole, like bytes */
-        add_bytes(out, "activations_bytes", l->saved_bytes);
+        ft__answer_bytes(out, "parameters", l->parameters); /* whole, like bytes */
+        ft__answer_bytes(out, "activations_bytes", l->saved_bytes);
         ft__json_close(out);
     }
     ft__json_close_list(out);
@@ -218,8 +210,8 @@ void ft__answer_step(ft_text *out, const json_t *id, const ft_step_view *v)
     if (v->work->host) ft__answer_word(out, "host", v->work->host->name);
     double parameters, active;
     if (!ft__view_parameters(v, &parameters, &active)) out->failed = true;
-    add_bytes(out, "parameters", parameters);
-    add_bytes(out, "active_parameters", active);
+    ft__answer_bytes(out, "parameters", parameters);
+    ft__answer_bytes(out, "active_parameters", active);
     if (v->work->task == FT_TRAIN) ft__answer_word(out, "stack", v->stack->name);
     if (v->ranked) ft__answer_ranks(out, v);
     add_lengths(out, v);

@@ -6,6 +6,7 @@
 
 #include "base/json_write.h"
 #include "report/text/style.h"
+#include "request/patch.h"
 
 static const char *const verdict_parts[FT_PARTS] = {
     [FT_PART_CONTRACTION] = "contraction",   [FT_PART_NORMALISATION] = "normalising",
@@ -22,12 +23,6 @@ const char *const ft__lint_words[FT_LINT_KINDS] = {
     [FT_LINT_GROUPS] = "groups"};
 
 /* -- what to change ---------------------------------------------------------------------------- */
-
-static const char *dtype_word(const ft_workload *w)
-{
-    if (w->autocast) return w->dtype == FT_FP16 ? "amp_fp16" : "amp_bf16";
-    return ft_dtype_name(w->dtype);
-}
 
 static void say_degrees(ft_text *out, const ft_parallel *a, const ft_parallel *b)
 {
@@ -102,7 +97,7 @@ void ft__advice_change(ft_text *out, const ft_advice *a, const ft_change *now)
         else
             ft__text_addf(out, "optimizer %s", ft__optimizer_words[w->optimizer]);
         break;
-    case FT_MOVE_DTYPE: ft__text_addf(out, "%s instead of %s", dtype_word(w), dtype_word(from)); break;
+    case FT_MOVE_DTYPE: ft__text_addf(out, "%s instead of %s", ft__change_dtype(w), ft__change_dtype(from)); break;
     case FT_MOVE_RECOMPUTE:
         if (w->recompute == FT_RECOMPUTE_NONE)
             ft__text_add(out, "no recomputation");
