@@ -17,8 +17,8 @@ ft_status ft__json_number(const json_t *object, const char *key, ft_need need, d
                           const char *where, ft_error *err);
 ft_status ft__json_whole(const json_t *object, const char *key, ft_need need, int64_t low, int64_t high, int64_t *out,
                          const char *where, ft_error *err); /* refuses 2.5, takes 2.0 and 1e3 */
-bool ft__json_is_whole(const json_t *value, int64_t *out); /* likewise, of a value; false leaves *out alone */
-int64_t ft__json_whole_of(const json_t *value);            /* 0: none, or no whole number */
+bool ft__json_is_whole(const json_t *value, int64_t *out);  /* likewise, of a value; false leaves *out alone */
+int64_t ft__json_whole_of(const json_t *value);             /* 0: none, or no whole number */
 ft_status ft__json_string(const json_t *object, const char *key, ft_need need, const char **out, const char *where,
                           ft_error *err);
 ft_status ft__json_bool(const json_t *object, const char *key, ft_need need, bool *out, const char *where,

@@ -81,8 +81,7 @@ static void adapters(ft_text *out, const ft_fleet *f, const char *most)
     if (count < 1) return;
     ft__text_add(out, " --enable-lora");
     whole(out, most, count);
-    whole(out, "--max-lora-rank",
-          rank ? ft__json_whole_of(rank) : (int64_t)ft__keys[FT_KEY_ID_SERVED_RANK].standard);
+    whole(out, "--max-lora-rank", rank ? ft__json_whole_of(rank) : (int64_t)ft__keys[FT_KEY_ID_SERVED_RANK].standard);
 }
 
 typedef enum side { BOTH, PREFILLS, DECODES } side;
