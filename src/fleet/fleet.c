@@ -116,8 +116,8 @@ static ft_status shrink(ft_fleet_bench *b, ft_way *w, bool prefills, double rate
     return FT_OK;
 }
 
-/* So many GPUs in two kinds of engines, first as one of each kind by itself would have them; then what is missed says of
- * which there are too few. */
+/* So many GPUs in two kinds of engines, first as one of each kind by itself would have them; then what is missed says
+ * of which there are too few. */
 static ft_status divided(ft_fleet_bench *b, ft_way *w, int64_t gpus, double rate, ft_error *err)
 {
     enum { TRIES = 3 };

@@ -1,8 +1,8 @@
 /* simulate.c: arrivals, routing, clients and what is counted.
  *
  * The engine whose clock is furthest behind goes next; before it does, every request that has arrived by then is
- * routed. Engines that only decode until somebody ends are not looked at before, unless a request comes to them. A client
- * of a closed loop sends its next request when its last token has come, so that arrivals are made by ends. */
+ * routed. Engines that only decode until somebody ends are not looked at before, unless a request comes to them. A
+ * client of a closed loop sends its next request when its last token has come, so that arrivals are made by ends. */
 #include "serving/simulate.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* compare_pair.c: two answers, and what makes the difference.
  *
  * A step is the time of its kernels (by class: products, norms, the rest), of exchanges that nothing hides, of pipeline
- * bubbles, of waiting for the host, of what runs beside the trained model, and what is left between kernels. Each is a part of the difference, and the parts
- * add up to all of it. Where two steps do different amounts of work (another batch), the second is taken as often as
+ * bubbles, of waiting for the host, of what runs beside the trained model, and what is left between kernels. Each is a
+ * part of the difference, and the parts add up to all of it. Where two steps do different amounts of work (another batch), the second is taken as often as
  * it needs for the work of the first.
  */
 #include <math.h>
