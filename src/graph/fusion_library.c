@@ -5,7 +5,10 @@
  * is a view of a larger one. GPT-2's 50257 words become 50264 in each of the head's three products.
  *
  * The gradient of a lookup becomes a zeroed table in fp32 into which rows are added atomically, and a cast. */
+#include <string.h>
+
 #include "graph/fusion.h"
+#include "graph/fusion_constants.h"
 
 enum { ALIGN = 8 }; /* elements of 2 bytes */
 
@@ -59,6 +62,30 @@ static void pad(ft_fusion *f, int32_t block, ft_node *n)
     n->op.u.gemm.n = padded(cols);
 }
 
+/* How many gradients a compiler adds up atomically for each that eager autograd looks up: those of a batch, whose sum
+ * it does not make first. */
+static double added_up(const ft_fusion *f, ft_ref gradient)
+{
+    enum { FAR = 8 }; /* views and sums of layers between */
+    for (int i = 0; i < FAR && gradient >= 0; i++) {
+        const int32_t maker = f->maker[f->root[gradient]];
+        if (maker < 0) break;
+        const ft_node *n = &f->g->nodes[maker];
+        if (n->op.kind == FT_OP_ROW && !strcmp(n->op.name, "sum_cols")) return (double)n->op.u.row.rows;
+        gradient = n->in_count ? n->in[0] : FT_NONE;
+    }
+    return 1;
+}
+
+/* Rows of a small table that many indices name: their additions wait for each other, one address at a time. */
+static double crowded(const ft_fusion *f, const ft_node *n)
+{
+    const double vocab = n->op.u.row.vocab > 0 ? (double)n->op.u.row.vocab : (double)n->op.u.row.rows;
+    const double rows = (double)n->op.u.row.rows * (n->in_count ? added_up(f, n->in[0]) : 1);
+    if (rows < FT_K_FUSION_CROWD * vocab) return 0;
+    return FT_K_FUSION_CROWD_WORK * rows / ((double)n->op.u.row.rows * (double)n->op.u.row.cols);
+}
+
 static void scatter(ft_fusion *f, const ft_node *n)
 {
     const ft_tensor *table = &f->g->tensors[n->out[0]];
@@ -69,7 +96,8 @@ static void scatter(ft_fusion *f, const ft_node *n)
     fill.out[fill.out_count++] = n->out[0];
     ft__fusion_emit(f, &fill);
     double gradient = n->in_count ? ft__tensor_bytes(&f->g->tensors[n->in[0]]) : rows * 2;
-    ft_node add = ft__fusion_node(FT_DO_EMBEDDING, n->phase, n->at, FT_FP32, rows, gradient + 8 * rows, 4);
+    ft_node add = ft__fusion_node(FT_DO_EMBEDDING, n->phase, n->at, FT_FP32, rows, gradient + 8 * rows,
+                                  4 + crowded(f, n));
     if (low) add.workspace = (float)(numel * 4);
     ft__fusion_emit_wide(f, &add, n->in, n->in_count, n->out, 1);
     if (!low) return;

@@ -74,8 +74,10 @@ static int32_t reads_of(const ft_fusion *f, int32_t block, int32_t maker)
         const ft_node *n = &nodes[i];
         for (int k = 0; k < n->in_count; k++) {
             if (f->root[n->in[k]] != made) continue;
-            if (n->out_count && !strcmp(n->op.name, "addu")) made = f->root[n->out[0]];
-            else reads += names_twice(n) ? 2 : 1;
+            if (n->out_count && !strcmp(n->op.name, "addu"))
+                made = f->root[n->out[0]];
+            else
+                reads += names_twice(n) ? 2 : 1;
         }
         if (n->out_count && f->root[n->out[0]] == made && n->in_place) break;
     }

@@ -46,6 +46,7 @@ const ft_pointwise_op ft__pointwise_ops[] = {
     {"tanh_backward", 2, 3, 0, 0}, {"sigmoid_backward", 2, 3, 0, 0},
     {"where", 3, 1, 0, 0},         {"masked_fill", 2, 1, 0, 0},
     {"swiglu", 2, 6, 0, 0},        {"swiglu_backward", 3, 12, 0, 0},
+    {"add_by_place", 2, 1, 0, 0}, /* a bias by distance, which a compiler makes again */
 };
 const int ft__pointwise_op_count = (int)(sizeof ft__pointwise_ops / sizeof *ft__pointwise_ops);
 

@@ -5,6 +5,7 @@
 
 static const ft_gradient gradients[] = {
     {"add", "", "", NULL},
+    {"add_by_place", "", "", NULL},
     {"sub", "", "neg:g", NULL},
     {"mul", "mul:gw", "mul:gx", NULL},
     {"div", "div:gw", "neg:g div:xw div:2w mul:13", NULL}, /* -g * ((x / w) / w) */

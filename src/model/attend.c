@@ -310,9 +310,8 @@ static ft_ref in_order(ft_maker *m, ft_at at, ft_ref x, bool apart)
 
 /* Traced, transformers makes a mask of its own even where nothing is hidden, and over 197 keys no fused kernel takes
  * it: sdpa is taken apart (vit and bert on our H200, PyTorch 2.11). cuDNN takes the mask of a window (modernbert) and
- * one of numbers for every pair (swin's, forward; t5's lies otherwise), and the memory-efficient kernel one that learns
- * (swin's, training). timm passes none and keeps eager's kernel; compiled forward passes without a mask are taken for
- * its, and so is such training. */
+ * one of numbers for every pair (swin's; t5's lies otherwise), the memory-efficient kernel one that learns. timm passes
+ * none and keeps eager's kernel; compiled forward passes without a mask are taken for its, and so is such training. */
 static bool traced_with_mask(const ft_maker *m, const ft_scores *s)
 {
     bool timms = m->work->causal_by_name && m->arch->design == FT_VIT;

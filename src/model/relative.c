@@ -138,10 +138,12 @@ static ft_ref safe_softmax(ft_build *b, ft_ref scores)
 }
 
 /* scaled_dot_product_attention's fallback. The scale's root goes to q and k each. */
-static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, sizes s)
+static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, bool by_place, sizes s)
 {
     ft_build *b = &m->b;
     ft_at at = FT_AT(ATTN_ATTEND);
+    /* A compiler makes the bias of every pair of places again wherever it is added, logarithm, table and all. */
+    const char *add = by_place && m->work->execution == FT_RUN_COMPILE ? "add_by_place" : "add";
     ft_dtype low = ft__tensor_of(b, q)->dtype;
     bool autocast = b->autocast;
     b->autocast = false; /* it lowers what goes in and leaves the inside alone */
@@ -156,7 +158,7 @@ static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias
     if (!dense) k = turned(b, at, k, s);
     int32_t first = b->g->node_count;
     ft_ref scores = ft__matmul(b, FT_AT(ATTN_SCORES), q, k, s.pairs, s.q_len, s.kv_len, s.dim, dense ? "nt" : "nn");
-    scores = ft__pointwise_in_place(b, FT_AT(ATTN_BIAS), "add", scores, bias);
+    scores = ft__pointwise_in_place(b, FT_AT(ATTN_BIAS), add, scores, bias);
     scores = safe_softmax(b, scores);
     scores = ft__dropout(b, FT_AT(ATTN_DROPOUT), scores, s.dropout);
     ft__cast(b, FT_AT(ATTN_SOFTMAX), scores, low); /* returned beside the result, read by nobody */
@@ -172,7 +174,7 @@ ft_ref ft__attend_written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref 
 {
     const ft_attention_shape *a = &s->shape;
     sizes all = {a->batch, a->heads, a->batch * a->heads, a->q_len, a->kv_len, a->head_dim, s->dropout};
-    return written_out(m, q, k, v, mask, all);
+    return written_out(m, q, k, v, mask, false, all);
 }
 
 static ft_ref eager(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias, ft_ref mask, sizes s)
@@ -214,7 +216,7 @@ static ft_ref attend(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, const ft_relativ
     if (m->work->attention == FT_EAGER || (loops && m->work->attention == FT_SDPA))
         return eager(m, q, k, v, r->bias, r->mask, s);
     if (m->work->attention == FT_SDPA && !r->cross && !m->stack->fused_softmax)
-        return written_out(m, q, k, v, hidden_later(m, r->bias, r), s);
+        return written_out(m, q, k, v, hidden_later(m, r->bias, r), true, s);
     ft_attention_shape shape = {.batch = m->batch,
                                 .heads = a->heads,
                                 .kv_heads = a->heads,
