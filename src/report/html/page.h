@@ -45,6 +45,8 @@ typedef struct ft_page_range {
     const ft_page_loads *loads;       /* NULL: not of serving */
     const char *warnings;             /* of the whole range, one per line */
 } ft_page_range;
+/* What stands at the line of an objective. */
+void ft__page_objective(double ms, char out[48]);
 bool ft__page_loads(ft_text *out, const ft_page_range *r); /* page_load.c: its sections */
 bool ft__page_range(ft_text *out, const ft_page_range *r);
 bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r);

@@ -36,6 +36,12 @@ static size_t pick(const ft_page_range *r, size_t gpu, const double *from, const
     return n;
 }
 
+/* No exponent in the range people read: 10000 ms. */
+void ft__page_objective(double ms, char out[48])
+{
+    snprintf(out, 48, ms < 1000 ? "objective %.4g ms" : "objective %.0f ms", ms);
+}
+
 static bool draw_first_tokens(ft_text *out, const ft_frame *f, const ft_page_range *r)
 {
     const ft_page_loads *l = r->loads;
@@ -43,7 +49,7 @@ static bool draw_first_tokens(ft_text *out, const ft_frame *f, const ft_page_ran
     double *at = calloc(2 * gpus * r->count + 1, sizeof *at);
     char objective[48];
     if (!at) return false;
-    snprintf(objective, sizeof objective, "objective %.4g ms", l->slo_ttft_ms);
+    ft__page_objective(l->slo_ttft_ms, objective);
     ft_curves c = {.id = "ttft",
                    .title = "Time to the first token",
                    .x_name = r->key,

@@ -29,8 +29,8 @@ static void fill(distribution *d)
 static bool draw_shares(ft_text *out, const ft_frame *f, const char *id, const char *title, distribution *of,
                         size_t count, double limit)
 {
-    char objective[64];
-    snprintf(objective, sizeof objective, "objective %.4g ms", limit);
+    char objective[48];
+    ft__page_objective(limit, objective);
     ft_curves c = {.id = id,
                    .title = title,
                    .x_name = "ms",

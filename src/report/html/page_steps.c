@@ -146,7 +146,7 @@ bool ft__picture_range(ft_text *out, const ft_frame *f, const ft_page_range *r)
                    .log_y = doubles(r)};
     char objective[48];
     if (r->loads && !strncmp(r->figure, "TPOT", 4)) {
-        snprintf(objective, sizeof objective, "objective %.4g ms", r->loads->slo_tpot_ms);
+        ft__page_objective(r->loads->slo_tpot_ms, objective);
         c.limit = r->loads->slo_tpot_ms, c.limit_name = objective;
     }
     for (size_t g = 0; g < gpus; g++) {
