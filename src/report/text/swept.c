@@ -115,6 +115,21 @@ static const json_t *value_at(const json_t *answer, const char *path)
     return answer;
 }
 
+/* As people read it: what fits, and hardly, is tight, as a step by itself says. */
+static const json_t *read_at(const json_t *answer, const column *c)
+{
+    const json_t *v = value_at(answer, c->path);
+    if (!json_is_true(v) || strcmp(c->path, "memory.fits") != 0) return v;
+    const json_t *verdict = value_at(answer, "memory.verdict");
+    return verdict && !strcmp(json_string_value(verdict), "tight") ? verdict : v;
+}
+
+/* GPUs that are the range stand before the row. */
+static bool moves(const ft_swept *sweep, const column *c)
+{
+    return !strcmp(sweep->key, "gpus") && !strcmp(c->head, "GPUs");
+}
+
 static bool filled(const column *c, json_t *const *answers, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -150,7 +165,7 @@ static int width_of(const column *c, json_t *const *answers, size_t count)
     int widest = (int)strlen(c->head);
     for (size_t i = 0; i < count; i++) {
         ft_text t = {0};
-        add_cell(&t, c, value_at(answers[i], c->path));
+        add_cell(&t, c, read_at(answers[i], c));
         int width = ft__text_width(t.at ? t.at : "");
         if (width > widest) widest = width;
         ft__text_free(&t);
@@ -170,7 +185,7 @@ static size_t choose(const column *all, const ft_style *style, const ft_swept *s
         if (!strcmp(c->path, "training.days") && filled(c, answers, sweep->count)) days = c;
     if (days) room -= 2 + width_of(days, answers, sweep->count);
     for (const column *c = all; c->head && count + 1 < MOST_COLUMNS; c++) {
-        if (c == days || !filled(c, answers, sweep->count)) continue;
+        if (c == days || moves(sweep, c) || !filled(c, answers, sweep->count)) continue;
         room -= 2 + width_of(c, answers, sweep->count);
         if (room < 0 && count > 0) break;
         out[count++] = c;
@@ -234,7 +249,7 @@ bool ft__screen_swept(ft_text *out, const ft_style *style, const ft_swept *sweep
     bool plain = ft__points_plain(sweep->x, sweep->count);
     for (size_t i = 0; i < sweep->count; i++) {
         ft__add_point(ft__cell(&t), sweep->x[i], plain);
-        for (size_t k = 0; k < columns; k++) add_cell(ft__cell(&t), shown[k], value_at(answers[i], shown[k]->path));
+        for (size_t k = 0; k < columns; k++) add_cell(ft__cell(&t), shown[k], read_at(answers[i], shown[k]));
     }
     bool printed = ft__columns_print(&t, out, style, 2, true);
     ft__columns_free(&t);
@@ -336,7 +351,7 @@ bool ft__swept_rows(const ft_swept *sweep, size_t rows, json_t *const *answers, 
     const column *shown[MOST_COLUMNS];
     *d = (ft_swept_rows){.rows = rows};
     for (const column *c = columns_of(sweep->task); c->head && d->columns < MOST_COLUMNS; c++)
-        if (filled(c, answers, d->rows)) {
+        if (filled(c, answers, d->rows) && !moves(sweep, c)) {
             d->align[d->columns] = c->u == WORD ? 'l' : 'r';
             d->head[d->columns] = c->head;
             shown[d->columns++] = c;
@@ -353,7 +368,7 @@ bool ft__swept_rows(const ft_swept *sweep, size_t rows, json_t *const *answers, 
         for (size_t k = 1; k <= 2; k++) d->figures[k * d->rows + i] = interval ? figure_at(answers[i], shown[k]) : NAN;
         for (size_t k = 0; k < d->columns; k++) {
             ft_text t = {0};
-            const json_t *v = value_at(answers[i], shown[k]->path);
+            const json_t *v = read_at(answers[i], shown[k]);
             if (!strcmp(shown[k]->path, "regime.bound"))
                 ft__text_add(&t, words_of(json_string_value(v))); /* as pages say it */
             else
