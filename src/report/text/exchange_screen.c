@@ -36,8 +36,11 @@ bool ft__screen_exchange(ft_text *out, const ft_style *style, const ft_exchange_
     ft__text_add(out, ft__collective_name(first->op));
     ft__ink_end(out, style);
     ft__text_add(out, "  of ");
-    ft__add_figure(out, first->bytes / 1e6, 4);
-    ft__text_addf(out, " MB among %lld ranks", (long long)first->group.size);
+    if (first->bytes < 1e4) /* as many as they are: 1e-06 MB says nothing */
+        ft__text_addf(out, "%.0f byte%s", first->bytes, first->bytes == 1 ? "" : "s");
+    else
+        ft__add_figure(out, first->bytes / 1e6, 4), ft__text_add(out, " MB");
+    ft__text_addf(out, " among %lld ranks", (long long)first->group.size);
     if (first->group.stride > 1) ft__text_addf(out, ", %lld apart", (long long)first->group.stride);
     ft__text_add(out, "\n\n");
     for (const char *const *head = (const char *const[]){"gpu", "ms", "low", "high", "algbw GB/s", "busbw GB/s",

@@ -16,11 +16,12 @@ static void add_load(ft_text *out, const ft_serving *s)
     if (l->clients)
         ft__text_addf(out, "%" PRId64 " client%s", l->clients, l->clients == 1 ? "" : "s");
     else if (l->rate_per_s > 0)
-        ft__text_addf(out, "%g requests/s", l->rate_per_s);
+        ft__text_addf(out, "%g request%s/s", l->rate_per_s, l->rate_per_s == 1 ? "" : "s");
     else
         ft__text_addf(out, "a log of %" PRId64 " requests", l->made);
     if (l->rate_per_s > 0 || l->clients)
-        ft__text_addf(out, ", prompts of %g, answers of %g tokens", l->prompt.mean, l->answer.mean);
+        ft__text_addf(out, ", prompts of %g, answers of %g token%s", l->prompt.mean, l->answer.mean,
+                      l->answer.mean == 1 ? "" : "s");
 }
 
 void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_serving *s)
