@@ -8,6 +8,7 @@
 #include "request/keys.h"
 #include "serving/cache_room.h"
 #include "serving/checkpoint.h"
+#include "serving/heads.h"
 #include "serving/step_constants.h"
 
 /* -- the model --------------------------------------------------------------------------------- */
@@ -50,27 +51,6 @@ static ft_dtype cache_format(const ft_serving_engine *e, const ft_model_request 
     return narrow && has && (newest || everywhere) ? FT_FP8 : read->work.kv_dtype;
 }
 
-/* Engines give every tensor rank as many heads as the others, and share those of the cache between whole ranks. */
-static bool deals_heads(const ft_arch *a, int64_t tp)
-{
-    const int64_t kv = a->kv_heads;
-    return a->heads % tp == 0 && (kv < 1 || (kv >= tp ? kv % tp == 0 : tp % kv == 0));
-}
-
-static ft_status check_heads(const ft_served *m, const char *key, ft_error *err)
-{
-    const ft_arch *a = m->arch;
-    int64_t below = m->tp - 1, above = m->tp + 1;
-    if (a->heads < 1 || deals_heads(a, m->tp)) return FT_OK;
-    while (below > 1 && !deals_heads(a, below)) below--;
-    while (above < a->heads && !deals_heads(a, above)) above++;
-    const bool queries = a->heads % m->tp;
-    return ft__fail_at(err, FT_E_RANGE, key, 0, 0,
-                       "\"tp\" %lld does not divide the model's %lld %s heads; %lld or %lld would", (long long)m->tp,
-                       (long long)(queries ? a->heads : a->kv_heads), queries ? "attention" : "key-value",
-                       (long long)below, (long long)above);
-}
-
 static ft_status check_layout(const ft_served *m, const char *where, ft_error *err)
 {
     const ft_arch *a = m->arch;
@@ -86,7 +66,7 @@ static ft_status check_layout(const ft_served *m, const char *where, ft_error *e
                            (long long)m->tp, (long long)a->heads);
     }
     snprintf(key, sizeof key, "%s.tp", where);
-    FT_TRY(check_heads(m, key, err));
+    FT_TRY(ft__served_heads(m, key, err));
     if (m->cp > 1 && m->dp > 1) {
         snprintf(key, sizeof key, "%s.cp", where);
         return ft__fail_at(err, FT_E_UNSUPPORTED, key, 0, 0,
