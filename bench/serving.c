@@ -1,5 +1,6 @@
-/* serving.c: how long plans and choices of serving take, and a simulation: ten thousand requests of a closed loop, and an hour of 19,366 as the Azure
- * conversation trace has them (its rate and the means and spreads of its lengths; the log itself is not shipped).
+/* serving.c: how long plans and choices of serving take, and a simulation: ten thousand requests of a closed loop, and
+ * an hour of 19,366 as the Azure conversation trace has them (its rate and the means and spreads of its lengths; the
+ * log itself is not shipped).
  *
  *     serving [-p PREDICTOR]
  */

@@ -2,8 +2,8 @@
  *
  * A step is the time of its kernels (by class: products, norms, the rest), of exchanges that nothing hides, of pipeline
  * bubbles, of waiting for the host, of what runs beside the trained model, and what is left between kernels. Each is a
- * part of the difference, and the parts add up to all of it. Where two steps do different amounts of work (another batch), the second is taken as often as
- * it needs for the work of the first.
+ * part of the difference, and the parts add up to all of it. Where two steps do different amounts of work (another
+ * batch), the second is taken as often as it needs for the work of the first.
  */
 #include <math.h>
 #include <stdio.h>

@@ -60,8 +60,8 @@ static const bound pictures[] = {
     {"Hugging Face blog, LTX-Video (H100)", 0.065, 0.065, 2},
 };
 
-/* Of fourteen more (renters.jsonl): layers, loops and kernels of their own, hosts that nobody described, passes of which
- * the first is one of three. */
+/* Of fourteen more (renters.jsonl): layers, loops and kernels of their own, hosts that nobody described, passes of
+ * which the first is one of three. */
 static const bound rented[] = {
     {"whyNLP, TinyLlama by the Trainer", 0.135, 0.09, 8},
     {"whyNLP, TinyLlama by the Trainer, DeepSpeed", 0.205, 0.205, 7},
