@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "device/gpu.h"
-#include "device/spec.h"
 #include "report/json/answer.h"
+#include "request/foreign.h"
 #include "simulator.h"
 #include "terminal.h"
 
@@ -212,7 +211,7 @@ static int counted(const cli_asker *a)
     ft_error err = {0};
     const unsigned bit = a->args->command->bit;
     for (size_t i = 0; i < a->gpu_count; i++) {
-        if (ft__is_path(a->gpus[i]) || !ft__catalogue_counted(a->gpus[i], &count, which)) continue;
+        if (!ft__foreign_gpus(a->gpus[i], &count, which)) continue;
         const bool ranks = bit & (CLI_SERVE | CLI_INFER), one = bit & CLI_KERNEL;
         const char *how = one                  ? ": a kernel runs on one"
                           : bit & CLI_EXCHANGE ? " --ranks "

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "device/gpu.h"
+#include "device/spec.h"
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -267,4 +269,9 @@ ft_key_id ft__foreign_key(const char *said)
     for (size_t i = 0; i < ft__foreign_count; i++) /* batchsize, Batch-Size */
         if (ft__within(said, strlen(said), ft__foreign[i].theirs, 0)) return ft__foreign[i].key;
     return by_its_beginning(said);
+}
+
+bool ft__foreign_gpus(const char *said, int *count, char which[80])
+{
+    return !ft__is_path(said) && ft__catalogue_counted(said, count, which);
 }

@@ -21,4 +21,6 @@ const char *ft__foreign_unasked(const char *said);
 /* Of a key's words the one that is meant, and what else is to be said ("" or beginning with a blank). NULL: none. */
 const char *ft__foreign_word(const char *key, const char *said, const char *const *candidates, size_t count,
                              const char **beside);
+/* "8xh100", "h100:8", "8 h100": how many, and which. A file's path is neither. */
+bool ft__foreign_gpus(const char *said, int *count, char which[80]);
 #endif
