@@ -53,6 +53,9 @@ test('a leaf that has a value without being reached stops the build', () => {
     spoilt[leaves + 64 * tree + 63] = 7;
     assert.throws(() => split(spoilt), /leaf 63 .* no case reaches/);
 });
+test('a file that is shorter than its header says stops the build', () => {
+    assert.throws(() => split(file.subarray(0, file.length - 1)), /header says/);
+});
 test('what is no predictor, or half of one, is passed through or made whole with zeros', () => {
     const words = new TextEncoder().encode('no predictor, though longer than a header of sixty-four bytes would be');
     const parts = split(words);

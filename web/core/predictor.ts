@@ -3,9 +3,10 @@
 // Of its ten megabytes eight are trees: sixty-four bytes of leaves each, and sixteen that say what it asks, by feature and number
 // of a cut. Tests repeat from tree to tree, byte by byte of a record; the high bytes of cuts do; leaves hardly at all: each
 // kind stands beside its own, and leaves are coded one by one. Nearly half of them no case can reach (one that passes the higher of
-// two cuts of a feature has passed the lower), so they are zero and are not sent. 3.6 MB where the file as it is
-// packs to 4.4. The figures of the layout come from the file's own header (src/kernel/predictor_file.h has it); a file of
-// another form is passed through whole.
+// two cuts of a feature has passed the lower), so they are zero and are not sent. A third of the others are zero, too: a bit
+// each says which, since no code of gzip's is shorter than one; the rest follow, those of trees with few leaves first, whose
+// values are alike. 3.6 MB where the file as it is packs to 4.4. The figures of the layout come from the file's own header
+// (src/kernel/predictor_file.h has it); a file of another form is passed through whole.
 
 const HEADER = 64;
 const VERSION = 2;
@@ -23,6 +24,7 @@ interface Layout {
     behind: number; // what stands behind trees
     cuts: number; // where they begin in there
     cutCount: number;
+    rest: number; // bytes behind trees
 }
 
 function layout(file: Uint8Array): Layout | undefined {
@@ -33,7 +35,11 @@ function layout(file: Uint8Array): Layout | undefined {
     if (word(8) !== VERSION || word(44) !== LEAVES + TESTS) return undefined;
     const count = word(40);
     const tests = HEADER + count * LEAVES;
-    return { count, tests, behind: tests + count * TESTS, cuts: word(32) * word(36) + word(56) * TABLE, cutCount: word(60) };
+    const behind = tests + count * TESTS;
+    const cuts = word(32) * word(36) + word(56) * TABLE;
+    const cutCount = word(60);
+    const rest = Number(view.getBigUint64(24, true)) - behind;
+    return rest < cuts + cutCount * CUT ? undefined : { count, tests, behind, cuts, cutCount, rest };
 }
 
 /** Records of `size` bytes as columns: all first bytes, all second ones, and so on. */
@@ -54,76 +60,94 @@ const passed = Array.from({ length: DEPTH }, (_, test) =>
     }),
 );
 
-/** Which leaves of a tree no case reaches. */
+/** Leaves of all trees, and which of them a case can reach. */
 class Reach {
-    private readonly words = [0, 0];
+    readonly leaf: Uint8Array; // 1: reached
+    readonly sent: number; // reached leaves of all trees
+    private readonly order: Uint32Array; // of trees: those with few reached leaves first
 
-    constructor(private readonly tests: Uint8Array) {}
-
-    of(tree: number): void {
-        const at = tree * TESTS;
-        this.words[0] = this.words[1] = 0;
-        for (let a = 0; a < DEPTH; a++)
-            for (let b = 0; b < DEPTH; b++) {
-                const never = a === b && this.tests[at + DEPTH + a] === NEVER;
-                const implies =
-                    a !== b && this.tests[at + a] === this.tests[at + b] && this.tests[at + DEPTH + a]! >= this.tests[at + DEPTH + b]!;
-                if (!never && !implies) continue;
-                for (let w = 0; w < 2; w++) this.words[w]! |= passed[a]![w]! & (never ? ~0 : ~passed[b]![w]!);
-            }
+    constructor(tests: Uint8Array, count: number) {
+        this.leaf = new Uint8Array(count * LEAVES);
+        this.order = new Uint32Array(count);
+        const reached = new Uint8Array(count);
+        const next = new Uint32Array(LEAVES + 2); // where the next tree with so many stands
+        for (let tree = 0; tree < count; tree++) next[(reached[tree] = this.mark(tests, tree)) + 1]!++;
+        for (let i = 1; i < next.length; i++) next[i]! += next[i - 1]!;
+        for (let tree = 0; tree < count; tree++) this.order[next[reached[tree]!]!++] = tree;
+        this.sent = reached.reduce((sum, of) => sum + of, 0);
     }
 
-    reaches(leaf: number): boolean {
-        return ((this.words[leaf >> 5]! >> (leaf & 31)) & 1) === 0;
+    private mark(tests: Uint8Array, tree: number): number {
+        const at = tree * TESTS;
+        const without = [0, 0];
+        for (let a = 0; a < DEPTH; a++)
+            for (let b = 0; b < DEPTH; b++) {
+                const never = a === b && tests[at + DEPTH + a] === NEVER;
+                const implies = a !== b && tests[at + a] === tests[at + b] && tests[at + DEPTH + a]! >= tests[at + DEPTH + b]!;
+                if (!never && !implies) continue;
+                for (let w = 0; w < 2; w++) without[w]! |= passed[a]![w]! & (never ? ~0 : ~passed[b]![w]!);
+            }
+        let sum = 0;
+        for (let i = 0; i < LEAVES; i++) sum += this.leaf[tree * LEAVES + i] = ((without[i >> 5]! >> (i & 31)) & 1) ^ 1;
+        return sum;
+    }
+
+    /** Every reached leaf in the order in which they are sent. */
+    each(visit: (leaf: number, nth: number) => void): void {
+        let nth = 0;
+        for (const tree of this.order)
+            for (let leaf = tree * LEAVES; leaf < (tree + 1) * LEAVES; leaf++) if (this.leaf[leaf]) visit(leaf, nth++);
     }
 }
 
-/** What repeats (all but the leaves), and the leaves that are reached. */
+/** What repeats (all but the leaves), and the leaves that are reached: a bit of each that is not zero, and those. */
 export function split(file: Uint8Array): { repeating: Uint8Array; noisy: Uint8Array } {
     const at = layout(file);
-    if (!at || at.behind + at.cuts + at.cutCount * CUT > file.length) return { repeating: file, noisy: new Uint8Array(0) };
-    const leaves = new Uint8Array(at.count * LEAVES);
-    const repeating = new Uint8Array(file.length - leaves.length);
-    const reach = new Reach(file.subarray(at.tests, at.behind));
+    if (!at) return { repeating: file, noisy: new Uint8Array(0) };
+    if (at.behind + at.rest !== file.length) throw new Error(`${file.length} bytes, and its header says ${at.behind + at.rest}`);
+    const repeating = new Uint8Array(file.length - at.count * LEAVES);
     const behind = repeating.subarray(HEADER + at.count * TESTS);
-    let sent = 0;
     repeating.set(file.subarray(0, HEADER));
     turn(file.subarray(at.tests, at.behind), repeating.subarray(HEADER), at.count, TESTS);
     behind.set(file.subarray(at.behind));
     turn(file.subarray(at.behind + at.cuts), behind.subarray(at.cuts), at.cutCount, CUT);
-    for (let i = 0; i < at.count; i++) {
-        reach.of(i);
-        for (let leaf = 0; leaf < LEAVES; leaf++) {
-            const value = file[HEADER + i * LEAVES + leaf]!;
-            if (reach.reaches(leaf)) leaves[sent++] = value;
-            else if (value !== 0) throw new Error(`leaf ${leaf} of tree ${i} has a value, and no case reaches it`);
-        }
-    }
-    return { repeating, noisy: leaves.subarray(0, sent) };
+
+    const leaves = file.subarray(HEADER, at.tests);
+    const reach = new Reach(file.subarray(at.tests, at.behind), at.count);
+    for (let i = 0; i < leaves.length; i++)
+        if (leaves[i] && !reach.leaf[i])
+            throw new Error(`leaf ${i % LEAVES} of tree ${Math.floor(i / LEAVES)} has a value, and no case reaches it`);
+    const noisy = new Uint8Array(Math.ceil(reach.sent / 8) + reach.sent);
+    let to = Math.ceil(reach.sent / 8);
+    reach.each((leaf, nth) => {
+        if (leaves[leaf] === 0) return;
+        noisy[nth >> 3]! |= 1 << (nth & 7);
+        noisy[to++] = leaves[leaf]!;
+    });
+    return { repeating, noisy: noisy.subarray(0, to) };
 }
 
 /** The file again, from both parts one behind the other. `room` gives the bytes that it is written to, and is told how many. */
 export function join(packed: Uint8Array, room: (bytes: number) => Uint8Array): void {
     const at = layout(packed);
     const behind = at ? HEADER + at.count * TESTS : 0;
-    if (!at || behind + at.cuts + at.cutCount * CUT > packed.length) {
+    if (!at || behind + at.rest > packed.length) {
         room(packed.length).set(packed);
         return;
     }
     const tests = new Uint8Array(at.count * TESTS);
-    const reach = new Reach(tests);
-    const reached = new Uint8Array(at.count * LEAVES);
-    let sent = 0;
     turnBack(packed.subarray(HEADER, behind), tests, at.count, TESTS);
-    for (let i = 0; i < at.count; i++) {
-        reach.of(i);
-        for (let leaf = 0; leaf < LEAVES; leaf++) if (reach.reaches(leaf)) sent += reached[i * LEAVES + leaf] = 1;
-    }
-    const rest = Math.max(at.cuts + at.cutCount * CUT, packed.length - behind - sent); // what stood behind the trees
-    const to = room(at.behind + rest);
+    const to = room(at.behind + at.rest);
     to.set(packed.subarray(0, HEADER));
     to.set(tests, at.tests);
-    to.set(packed.subarray(behind, behind + rest), at.behind);
-    turnBack(packed.subarray(behind + at.cuts, behind + rest), to.subarray(at.behind + at.cuts), at.cutCount, CUT);
-    for (let i = 0, from = behind + rest; i < reached.length; i++) to[HEADER + i] = reached[i] ? (packed[from++] ?? 0) : 0;
+    to.set(packed.subarray(behind, behind + at.rest), at.behind);
+    turnBack(packed.subarray(behind + at.cuts, behind + at.rest), to.subarray(at.behind + at.cuts), at.cutCount, CUT);
+
+    const reach = new Reach(tests, at.count);
+    const bits = behind + at.rest;
+    let from = bits + Math.ceil(reach.sent / 8);
+    to.fill(0, HEADER, at.tests);
+    reach.each((leaf, nth) => {
+        if ((packed[bits + (nth >> 3)]! >> (nth & 7)) & 1) to[HEADER + leaf] = packed[from++] ?? 0;
+    });
 }
