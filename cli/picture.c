@@ -51,6 +51,14 @@ static const char *in_flags(const cli_args *args, const char *lines, ft_text *sa
     return said->failed || !said->at ? "" : said->at;
 }
 
+/* The same of what owns its warnings: `to` is the copy's. */
+static bool warned(const cli_args *args, const ft_text *from, ft_text *to)
+{
+    *to = (ft_text){0};
+    in_flags(args, from->at, to);
+    return !to->failed;
+}
+
 int cli_picture_step(const cli_args *args, const ft_step_view *v)
 {
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG), *name = cli_value(args, OPT_PICTURE);
@@ -94,9 +102,7 @@ int cli_picture_serve(const cli_args *args, const ft_serving *s)
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
     ft_serving as = *s;
-    as.warnings = (ft_text){0};
-    in_flags(args, s->warnings.at, &as.warnings);
-    bool made = !html || (!as.warnings.failed && ft__page_serve(&page, &as));
+    bool made = warned(args, &s->warnings, &as.warnings) && (!html || ft__page_serve(&page, &as));
     ft__text_free(&as.warnings);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
@@ -109,9 +115,7 @@ int cli_picture_scale(const cli_args *args, const ft_scale *s)
     const char *html = cli_value(args, OPT_HTML), *svg = cli_value(args, OPT_SVG);
     ft_text page = {0}, picture = {0};
     ft_scale as = *s;
-    as.warnings = (ft_text){0};
-    in_flags(args, s->warnings.at, &as.warnings);
-    bool made = !html || (!as.warnings.failed && ft__page_scale(&page, &as));
+    bool made = warned(args, &s->warnings, &as.warnings) && (!html || ft__page_scale(&page, &as));
     ft__text_free(&as.warnings);
     int status = html ? write_text(html, &page, made) : 0;
     if (!svg || status) return status;
@@ -127,9 +131,7 @@ int cli_picture_kernel(const cli_args *args, const ft_screen_case *cases, size_t
     bool made = !html || as;
     for (size_t i = 0; as && i < count; i++) {
         as[i] = cases[i];
-        as[i].warnings = (ft_text){0};
-        in_flags(args, cases[i].warnings.at, &as[i].warnings);
-        made = made && !as[i].warnings.failed;
+        made = warned(args, &cases[i].warnings, &as[i].warnings) && made;
     }
     made = made && (!html || ft__page_kernel(&page, as, count, quantile));
     for (size_t i = 0; as && i < count; i++) ft__text_free(&as[i].warnings);
@@ -178,9 +180,7 @@ int cli_picture_steps(const cli_args *args, const char *title, const ft_step_cas
     bool made = !html || as;
     for (size_t i = 0; as && i < count; i++) {
         as[i] = cases[i];
-        as[i].warnings = (ft_text){0};
-        in_flags(args, cases[i].warnings.at, &as[i].warnings);
-        made = made && !as[i].warnings.failed;
+        made = warned(args, &cases[i].warnings, &as[i].warnings) && made;
     }
     made = made && (!html || ft__page_steps(&page, title, as, count, quantile));
     for (size_t i = 0; as && i < count; i++) ft__text_free(&as[i].warnings);
