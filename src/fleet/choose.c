@@ -59,21 +59,36 @@ static double rank(const ft_fleet_choice *c, ft_choose_goal goal)
     return goal == FT_CHOOSE_COST || goal == FT_CHOOSE_KNEE ? c->usd_per_hour : c->kwh_per_million;
 }
 
+/* Whoever looks at GPUs and not at prices finds this one: the answer says what it lacks. */
+static void keep_fewer(const ft_fleet *f, const ft_fleet_choice *tried, ft_fleet_fewer *fewer)
+{
+    if (fewer->way.gpus && fewer->way.gpus <= tried->way.gpus) return;
+    *fewer = (ft_fleet_fewer){.way = tried->way,
+                              .joined = tried->joined,
+                              .offer = tried->price.cheapest,
+                              .usd_per_hour = tried->usd_per_hour,
+                              .network = tried->joined > f->node_gpus};
+}
+
 /* The cheapest of the plans on this kind of GPU; of those that nobody rents the first. */
 static void take_best(const ft_context *ft, const ft_fleet_chosen *out, const ft_fleet *f, const char *asked,
                       ft_fleet_choice *c)
 {
     ft_fleet_choice best = *c;
+    ft_fleet_fewer fewer = {0};
     ft_choose_goal goal = out->asked->goal;
     for (size_t i = 0; i < f->plans; i++) {
         ft_fleet_choice tried = *c;
         tried.way = f->ways[i];
         tried.planned = true;
         pay(ft, out, f, asked, &tried);
+        keep_fewer(f, &tried, &fewer);
         double a = rank(&tried, goal), b = rank(&best, goal);
         if (!best.planned || (priced(&tried) && (!priced(&best) || a < b))) best = tried;
     }
     *c = best;
+    bool by_price = (goal == FT_CHOOSE_COST || goal == FT_CHOOSE_KNEE) && priced(&best) && best.own_usd < 0;
+    if (by_price && !(out->asked->requests > 0) && fewer.way.gpus < best.way.gpus) c->fewer = fewer;
 }
 
 static const char *why_not(const ft_fleet *f)

@@ -5,11 +5,21 @@
 #include "fleet/fleet.h"
 #include "request/choose.h"
 
+/* A plan with fewer GPUs than the choice, which costs more or which nobody rents. */
+typedef struct ft_fleet_fewer {
+    ft_way way; /* gpus 0: there is none */
+    int64_t joined;
+    const ft_offer *offer; /* NULL: nobody's */
+    double usd_per_hour;   /* 0: not known */
+    bool network;          /* it exchanges something between instances */
+} ft_fleet_fewer;
+
 typedef struct ft_fleet_choice {
     char gpu[64];
     int64_t limit; /* GPUs that there were; 0: as many as it takes */
     bool planned;  /* some way keeps the objectives */
     ft_way way;
+    ft_fleet_fewer fewer;
     ft_priced price;
     int64_t joined;                                  /* GPUs that exchange anything */
     double own_usd;                                  /* of a GPU-hour, as the request says; below 0: it does not */

@@ -28,6 +28,12 @@ def _way(each: Mapping[str, Any]) -> str:
     return f"{each['replicas']} × ({_engine(each['parallel'])})" if "parallel" in each else "-"
 
 
+def _fewer(each: Mapping[str, Any]) -> str:
+    """What fewer GPUs would cost, and why."""
+    paid = f"$ {each['usd_per_hour']:.2f} an hour" if "usd_per_hour" in each else "nobody rents them so"
+    return f"{_way(each)}: {paid}" + (", needs a network" if each["needs_network"] else "")
+
+
 def _time(each: Mapping[str, Any], key: str) -> str:
     return ms(each[key]) if key in each else "-"
 
@@ -119,6 +125,9 @@ class ServeChoice(Chosen):
                 sheet.add("smallest", f"{self.least_gpus} × {self.least_gpu}", "would do")
         else:
             sheet.add("chosen", f"{self.chosen['gpus']} × {self.chosen['gpu']}", _way(self.chosen))
+            fewer = self.chosen.get("fewer")
+            if fewer:
+                sheet.add("fewer GPUs", f"{fewer['gpus']} × {self.chosen['gpu']}", _fewer(fewer))
         rows = [
             [
                 each["gpu"],

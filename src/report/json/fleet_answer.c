@@ -119,6 +119,18 @@ void ft__answer_fleet(ft_text *out, const json_t *id, const ft_fleet *f)
 
 /* -- choices ----------------------------------------------------------------------------------- */
 
+/* The plan with fewer GPUs that loses by its price. */
+static void fewer(ft_text *out, const ft_fleet_fewer *f)
+{
+    if (!f->way.gpus) return;
+    ft__json_member_open(out, "fewer");
+    way(out, &f->way);
+    ft__json_member_flag(out, "needs_network", f->network);
+    if (f->offer) ft__answer_figure(out, "usd_per_hour", f->usd_per_hour);
+    ft__answer_offer(out, "cheapest", f->offer, f->way.gpus, f->joined);
+    ft__json_close(out);
+}
+
 static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
 {
     ft__json_member_text(out, "gpu", c->gpu);
@@ -138,6 +150,7 @@ static void choice(ft_text *out, const ft_fleet_choice *c, ft_fleet_goal goal)
     ft__answer_offer(out, "median", c->price.median, c->way.gpus, c->joined);
     ft__answer_offer(out, "hyperscaler", c->price.hyperscaler, c->way.gpus, c->joined);
     ft__json_close(out);
+    fewer(out, &c->fewer);
     if (c->usd_per_hour > 0) ft__answer_figure(out, "usd_per_million_tokens", c->usd_per_million);
     if (c->kwh_per_million > 0) ft__answer_figure(out, "kwh_per_million_tokens", c->kwh_per_million);
     if (c->kwh_per_million > 0) ft__answer_figure(out, "kg_co2_per_million_tokens", c->kg_per_million);

@@ -167,6 +167,24 @@ static const char *loses(const char *verdict)
     return verdict;
 }
 
+/* What fewer GPUs would cost: a plan by numbers alone takes them. */
+static void fewer_line(ft_text *out, const ft_style *style, const ft_fleet_choice *c)
+{
+    const ft_fleet_fewer *f = &c->fewer;
+    ft_text a = {0}, b = {0};
+    if (!f->way.gpus) return;
+    ft__text_addf(&a, "%" PRId64 " %s %s", f->way.gpus, ft__times(style), c->gpu);
+    add_way(&b, style, &f->way);
+    if (f->offer)
+        ft__text_addf(&b, ": $ %.2f an hour at %s", f->usd_per_hour, f->offer->provider);
+    else
+        ft__text_add(&b, ": nobody rents them so");
+    if (f->network) ft__text_add(&b, f->way.prefill.tp ? ", caches need a network" : ", engines need a network");
+    ft__line(out, style, "fewer GPUs", &a, b.at);
+    ft__text_drop(&a, out);
+    ft__text_drop(&b, out);
+}
+
 static void chosen_lines(ft_text *out, const ft_style *style, const ft_fleet_choice *c)
 {
     ft_text a = {0}, b = {0};
@@ -219,6 +237,7 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_fleet_cho
     ft__text_addf(&b, " %s ", ft__dash(style));
     ft__add_figure(&b, c->way.tpot_high_ms, 3);
     if (!(c->days > 0)) ft__line(out, style, "clients see", &a, b.at);
+    fewer_line(out, style, c);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
 }

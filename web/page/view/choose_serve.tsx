@@ -25,6 +25,7 @@ type Choosable = Rented &
         kg_co2_per_million_tokens?: number;
         days?: number;
         usd?: number;
+        fewer?: Way & { gpus: number; needs_network: boolean; usd_per_hour?: number };
     };
 interface Choosing {
     ok: true;
@@ -156,6 +157,15 @@ function Chosen(p: { best: Choosable }): JSX.Element {
                     name="time per output token"
                     value={ms(best.tpot_ms)}
                     remark={interval(best.tpot_low_ms ?? 0, best.tpot_high_ms ?? 0, best.tpot_ms)}
+                />
+            )}
+            {best.fewer && (
+                <Figure
+                    name="fewer GPUs"
+                    value={`${whole(best.fewer.gpus)} × ${best.gpu}`}
+                    remark={`${wayWords(best.fewer)}; ${
+                        best.fewer.usd_per_hour ? `${dollars(best.fewer.usd_per_hour)} an hour` : 'nobody rents them so'
+                    }${best.fewer.needs_network ? ', needs a network' : ''}`}
                 />
             )}
             {best.slo_share !== undefined && <Figure name="keep the objectives" value={percent(best.slo_share)} />}
