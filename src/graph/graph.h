@@ -274,6 +274,9 @@ enum {
 bool ft__graph_turns_pictures(const ft_graph *g, bool training);
 /* Merges pointwise chains and pointwise into reductions, as Inductor does, or otherwise by `how`. */
 ft_status ft__graph_fuse(ft_graph *g, unsigned how, ft_error *err);
+/* Of an inference pass: products and convolutions take in what follows them element by element, and tensors are joined
+ * by being written where they belong (taken_in.c). */
+ft_status ft__graph_take_in(ft_graph *g, ft_error *err);
 /* Products of one row become kernels that stream their weights; before anything is merged those of 8 bits are marked
  * that stand behind a gate (fusion_vector.c). */
 void ft__graph_gate_vectors(ft_graph *g);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "kernel/conv_layer.h"
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/manner_constants.h"
@@ -95,9 +96,21 @@ bool ft__manner_joined(unsigned manner, double each, const ft_op *op, ft_op *out
     return true;
 }
 
+/* A convolution that adds what stands beside its result reads as much as it writes. */
+static void add_picture(const ft_device *device, const ft_op *op, ft_forecast *f)
+{
+    f->bytes += ft__conv_layer(op).y;
+    const double moved = f->bytes / (FT_K_MANNER_ADDS_SHARE * device->memory_gbps * 1e6);
+    const double ms = f->launch_ms + ft__smooth_max(f->ms - f->launch_ms, moved, FT_K_MANNER_ADDS_SMOOTH);
+    f->roofline_ms = fmax(f->roofline_ms, f->bytes / (device->memory_gbps * 1e6));
+    ft__forecast_scale(f, ms / f->ms);
+}
+
 void ft__manner_adds(const ft_device *device, unsigned manner, const ft_op *op, ft_forecast *f)
 {
-    if (!(manner & FT_MANNER_ADDS) || op->kind != FT_OP_GEMM || !(f->ms > f->launch_ms)) return;
+    if (!(manner & FT_MANNER_ADDS) || !(f->ms > f->launch_ms)) return;
+    if (op->kind == FT_OP_CONV2D) add_picture(device, op, f);
+    if (op->kind != FT_OP_GEMM) return;
     double result = (double)op->u.gemm.b * (double)op->u.gemm.m * (double)op->u.gemm.n * ft_dtype_bytes(op->dtype);
     double moved = 2 * result / (FT_K_MANNER_ADDS_SHARE * device->memory_gbps * 1e6);
     double ms = f->launch_ms + ft__smooth_max(f->ms - f->launch_ms, moved, FT_K_MANNER_ADDS_SMOOTH);

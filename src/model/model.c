@@ -230,7 +230,10 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
     const bool tuned = w->task == FT_DECODE && w->execution == FT_RUN_COMPILE && m.stack->tuned_vectors;
     if (tuned) ft__graph_gate_vectors(g);
     const bool scripted = w->execution == FT_RUN_TORCHSCRIPT;
-    if (scripted || w->execution == FT_RUN_COMPILE || (w->execution == FT_RUN_CUDA_GRAPH && !m.engine))
+    const bool replayed = w->execution == FT_RUN_CUDA_GRAPH && !m.engine;
+    if (m.stack->products_take_in && w->task != FT_TRAIN && (replayed || w->execution == FT_RUN_COMPILE))
+        FT_TRY(ft__graph_take_in(g, err));
+    if (scripted || w->execution == FT_RUN_COMPILE || replayed)
         FT_TRY(ft__graph_fuse(g, scripted ? how_scripted(w) : how_fused(m.stack, w), err));
     if (tuned) ft__graph_stream_vectors(g);
     quantise_before(g, w);

@@ -107,6 +107,10 @@ ft_status ft__stack_check(const ft_workload *w, int zero, bool model_parallel, b
 {
     const ft_stack *s = w->stack;
     if (!s) return FT_OK;
+    if (w->task == FT_TRAIN && s->infers_only)
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "stack", 0, 0,
+                           "the stack \"%s\" builds engines for inference: it trains nothing; \"infer\" forecasts them",
+                           s->name);
     if (!(s->executions >> w->execution & 1)) {
         char has[96] = "";
         for (int i = FT_RUN_EAGER; i < FT_RUN_COUNT; i++)

@@ -232,7 +232,7 @@ static const char *capturing(const ft_effect_case *c)
 static const char *stacked(const ft_effect_case *c)
 {
     if (caching(c) || (c->w->stack && c->w->execution == FT_RUN_COMPILE)) return NULL;
-    return "a stack trains models, or decodes compiled; serving engines run prefill and decode otherwise";
+    return "a stack trains models, runs forward passes, or decodes compiled; serving engines run prefill and decode";
 }
 
 static const char *hosted(const ft_effect_case *c)

@@ -87,15 +87,15 @@
       "today's; a version of PyTorch, `\"2.1\"`, `\"1.13\"`, `\"2.5.1\"`: what `sdpa` picks, whether updates go over " \
       "lists, gradients are dropped between steps, what TorchScript joins, and more "                                  \
       "([what each changes](stacks.md#versions-of-pytorch)). One that is newer than the last known is taken for that") \
-    FLAG(STACK, "stack", NAMED, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | LARGEST,                          \
+    FLAG(STACK, "stack", NAMED, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | INFER | LARGEST,                  \
       "the software [what the rest says]: automodel, ddp, deepspeed, framework, fsdp, fsdp2, gpt_fast, gpt_neox, "     \
       "hf_trainer, hf_trainer_2024, internevo, liger, litgpt, llm_c, llm_foundry, maxtext, megatron, megatron_2021, "  \
       "megatron_2022, megatron_2023, megatron_deepspeed, megatron_deepspeed_2023, megatron_llama, megatron_recipe, "   \
       "nanochat, nanotron, nemo, nemo_rl, nemo_rl_2025, paddle, pax, peft, peft_2024, pytorch, qwen_finetune, "        \
-      "recipe_2023, sharded, tensorflow, torchtitan, torchtune, transformer_engine_2024, trl, unsloth, xla, or a "     \
-      "file",                                                                                                          \
-      "the software that trains it, or decodes compiled ([stacks](stacks.md)): a name (`megatron`, `torchtitan`, "     \
-      "`fsdp2`, `deepspeed`, …), "                                                                                     \
+      "recipe_2023, sharded, tensorflow, tensorrt, torchtitan, torchtune, transformer_engine_2024, trl, unsloth, xla, "\
+      "or a file",                                                                                                     \
+      "the software that trains it, runs a forward pass (`tensorrt`), or decodes compiled ([stacks](stacks.md)): a "   \
+      "name (`megatron`, `torchtitan`, `fsdp2`, `deepspeed`, …), "                                                     \
       "the path of a file, or its object. Left out: what follows from the rest. A named one has defaults of its own "  \
       "for `execution`, `attention`, `compile_scope`, `loss`, `cp_kind`, `master_weights` and `zero`")                 \
     FLAG(COMPILE_SCOPE, "compile_scope", WORD, 0, 0, WORDS(scope), 0, "compile-scope", 0, NULL, STEPS | LARGEST,       \

@@ -108,6 +108,10 @@ static const turn turns[] = {
     {"nvfuser", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, STEP, -1},
     {"reductions_end", "xla", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"reductions_end", "tensorflow", "false", "gpt2", FT_FP16, 1, 1, 1, 0, 1, STEP, -1},
+    {"products_take_in", "tensorrt", "false", "resnet-50", FT_FP16, 1, 1, 1, 0, 1, LAUNCHES, 1},
+    {"products_take_in", "tensorrt", "false", "yolo11m", FT_FP16, 1, 1, 1, 0, 1, STEP, 1},
+    {"issued_ahead", "tensorrt", "false", "resnet-50", FT_FP16, 1, 1, 1, 0, 1, STEP, 1},
+    {"infers_only", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, REFUSED, 1},
     {"keeps_functions", "xla", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
     {"wide_nchw", "xla", "true", "resnet-50", FT_TF32, 1, 1, 1, 0, 1, STEP, 1},
     {"native_host", "megatron", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, HOST, -1},
@@ -179,7 +183,10 @@ static double figure_of(const turn *t, bool turned)
     r.work.accumulate = t->micros;
     if (!strcmp(t->trait, "host_in_turn")) r.work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
     if (!strcmp(t->trait, "waits_for_weights")) r.work.offload = 1u << FT_OFFLOAD_PARAMETERS;
-    if (t->of != HOST) r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
+    const bool infers = !strcmp(t->trait, "products_take_in") || !strcmp(t->trait, "issued_ahead");
+    if (infers) r.work.task = FT_FORWARD_PASS;
+    if (t->of != HOST && strcmp(t->trait, "issued_ahead"))
+        r.work.host_us_per_op = 0.001; /* so that what GPUs do shows */
     r.work.master_weights = own.master_weights;
     r.work.attention = strstr(t->trait, "softmax")          ? FT_EAGER
                        : !strcmp(t->trait, "triton_flash1") ? FT_FLASH1
