@@ -64,7 +64,9 @@ static const golden_bound engines[] = {
     {"Ultralytics, TensorRT (DGX Spark)", 0.065, 0.16, 10}, {"Paddle Inference, TensorRT 8.0.3 (T4)", 0.19, 0.43, 12},
     {"MMDeploy, TensorRT 7.2 (T4)", 0.42, 0.7, 6},        {"1duo, TensorRT 4 (V100)", 0.27, 0.69, 18},
     {"libingwei, TensorRT (T4)", 0.3, 0.6, 4},            {"RT-DETR's authors, TensorRT (T4)", 0.1, 0.1, 1},
-    {"masahi, TensorRT", 0.25, 0.25, 1},
+    {"masahi, TensorRT", 0.25, 0.25, 1},                  {"Ultralytics, TensorRT (Orin NX)", 0.12, 0.3, 10},
+    {"Ultralytics, TensorRT (Orin Nano Super)", 0.15, 0.33, 10},
+    {"hokwangchoi, TensorRT (Orin Nano Super)", 0.18, 0.22, 2},
 };
 
 static void engines_are_met(void **state)
