@@ -146,7 +146,7 @@ static int bound_of(const json_t *run, const golden_bound *bounds, int count)
 
 void golden_runs(const char *file, const golden_bound *bounds, int count, int (*which)(const json_t *run))
 {
-    enum { MOST = 16 };
+    enum { MOST = 24 };
     double sum[MOST] = {0};
     int runs[MOST] = {0};
     assert_true(count <= MOST);

@@ -66,6 +66,9 @@ static const golden_bound engines[] = {
     {"libingwei, TensorRT (T4)", 0.3, 0.6, 4},            {"RT-DETR's authors, TensorRT (T4)", 0.1, 0.1, 1},
     {"masahi, TensorRT", 0.25, 0.25, 1},                  {"Ultralytics, TensorRT (Orin NX)", 0.12, 0.3, 10},
     {"Ultralytics, TensorRT (Orin Nano Super)", 0.15, 0.33, 10},
+    {"TensorRT's BERT demo (A100)", 0.075, 0.26, 40},
+    {"TensorRT's BERT demo (A30)", 0.065, 0.25, 40},
+    {"TensorRT's BERT demo (T4)", 0.115, 0.25, 40},
     {"hokwangchoi, TensorRT (Orin Nano Super)", 0.18, 0.22, 2},
 };
 
