@@ -202,9 +202,22 @@ static void quantise_before(ft_graph *g, const ft_workload *w)
     }
 }
 
+/* Builders let bf16 lie between products of 8 bits. */
+static void flow_in_fp16(ft_graph *g)
+{
+    for (int32_t x = 0; x < g->tensor_count; x++)
+        if (g->tensors[x].dtype == FT_BF16) g->tensors[x].dtype = FT_FP16;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        ft_op *op = &g->nodes[i].op;
+        if (op->dtype == FT_BF16) op->dtype = FT_FP16;
+        if (op->kv_dtype == FT_BF16) op->kv_dtype = FT_FP16;
+    }
+}
+
 ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft_error *err)
 {
     ft_maker m = begin(arch, w, g, err);
+    if (w->flows_fp16) flow_in_fp16(g);
     if (w->task == FT_TRAIN) {
         /* Megatron's products add into the gradients that are there (since 2022); elsewhere that is a kernel of its
          * own, and where one buffer holds the sums every micro-batch is added to it. */

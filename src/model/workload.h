@@ -176,6 +176,7 @@ typedef struct ft_workload {
     bool by_module;      /* weights are stored by kind of module, as `formats` says */
     ft_formats formats;
     ft_dtype kv_dtype;
+    bool flows_fp16; /* what lies between products of 8 bits: fp16, where a GPU has no bf16 */
     int64_t batch, seq;
     int64_t images, image_height, image_width; /* pictures beside each sequence, of a model that sees; 0: none */
     int64_t

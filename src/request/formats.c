@@ -202,9 +202,10 @@ void ft__settle_kv(const ft_said *said, ft_model_request *out)
 {
     int word = ft__word_of(said, FT_KEY_ID_MODEL_KV_DTYPE);
     ft_workload *w = &out->work;
+    const bool has_bf16 = out->device->peak_tflops[FT_BF16] > 0;
     out->kv_given = word >= 0;
-    w->kv_dtype = out->kv_given ? ft__kv_dtypes[word]
-                                : ft__usual_kv_dtype(w->dtype, out->device->peak_tflops[FT_BF16] > 0);
+    w->kv_dtype = out->kv_given ? ft__kv_dtypes[word] : ft__usual_kv_dtype(w->dtype, has_bf16);
+    w->flows_fp16 = ft_dtype_bytes(w->dtype) < 2 && !has_bf16;
 }
 
 /* A device without the format is refused once, here, and not by whichever kernel comes first. */

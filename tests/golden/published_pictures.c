@@ -69,6 +69,9 @@ static const golden_bound engines[] = {
     {"TensorRT's BERT demo (A100)", 0.075, 0.26, 40},
     {"TensorRT's BERT demo (A30)", 0.065, 0.25, 40},
     {"TensorRT's BERT demo (T4)", 0.115, 0.25, 40},
+    {"TensorRT's BERT demo, int8 (A100)", 0.27, 0.5, 40},
+    {"TensorRT's BERT demo, int8 (A30)", 0.23, 0.42, 40},
+    {"TensorRT's BERT demo, int8 (T4)", 0.14, 0.43, 40},
     {"Stability AI, SDXL by TensorRT (A100, A10)", 0.13, 0.3, 3},
     {"hokwangchoi, TensorRT (Orin Nano Super)", 0.18, 0.22, 2},
 };
