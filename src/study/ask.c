@@ -19,6 +19,7 @@ ft_status ft__ask_step(ft_asker *a, ft_step_view *out, ft_error *err)
 {
     ft_model_request request;
     FT_TRY(ft__model_request_of(a->ft, a->scratch, a->object, &request, err));
+    if (a->unpaused) request.work.unpaused = 1;
     if (a->reach > 0) ft__beyond_positions(request.arch, FT_BEYOND_SEQUENCES, a->reach, request.beyond);
     size_t kept = 0;
     for (size_t i = 0; i < request.idle_count; i++)

@@ -10,6 +10,7 @@ typedef struct ft_asker {
     const ft_idle_list *idle; /* keys that the study has no use for, beside those that a step has none for */
     const char *used;         /* of the latter those that other steps or figures of the study use; NULL: none */
     double reach;             /* tokens of the longest sequence that is asked about; 0: the step's own */
+    bool unpaused;            /* steps follow each other without a pause for the board */
 } ft_asker;
 
 /* Takes the value; FT_E_MEMORY where it is NULL. */

@@ -121,7 +121,7 @@ static ft_status add_passes(generating *g, const pass *p, double calls, ft_gener
     static const ft_idle_list none = {0};
     json_t *object = request_of(g, p);
     if (!object) return ft__no_memory(g->err);
-    ft_asker ask = {g->ft, g->scratch, object, &none, NULL, 0};
+    ft_asker ask = {.ft = g->ft, .scratch = g->scratch, .object = object, .idle = &none, .unpaused = p->denoises};
     ft_step_view v;
     ft_status status = ft__ask_step(&ask, &v, g->err);
     json_decref(object);

@@ -48,7 +48,7 @@ static bool replays(const ft_workload *work)
     return work->task == FT_DECODE && work->execution == FT_RUN_COMPILE && ft__stack(work)->replays_tokens;
 }
 
-static bool issued_ahead(const ft_workload *work)
+bool ft__step_ahead(const ft_workload *work)
 {
     const bool replayed = work->task != FT_TRAIN && work->execution == FT_RUN_CUDA_GRAPH;
     return replays(work) || (replayed && ft__stack(work)->issued_ahead);
@@ -255,7 +255,7 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .lowers = work->autocast || (adapters && ft__adapters_of(work).form == FT_ADAPTER_AUTOCAST),
                        .share = unnamed ? host->adapters.share : 0,
                        .lean_hooks = ft__stack(work)->lean_hooks,
-                       .ahead = issued_ahead(work),
+                       .ahead = ft__step_ahead(work),
                        .grouped_product_calls = served ? 1 : ft__stack(work)->grouped_product_calls,
                        .low_product_calls = served ? 1 : ft__stack(work)->low_product_calls};
 }

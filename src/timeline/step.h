@@ -92,6 +92,8 @@ void ft__memo_free(ft_memo *m);
 ft_status ft__memo_forecast(ft_memo *m, const ft_predictor *p, const ft_device *device, const ft_op *op,
                             double quantile, ft_forecast *out, ft_error *err);
 
+/* Inference of which a pass is issued while the one before it runs. */
+bool ft__step_ahead(const ft_workload *work);
 /* Who issues a step's kernels, and how. */
 ft_issuer ft__step_host(const ft_workload *work, const ft_device *device);
 ft_status ft__step_forecast(const ft_graph *g, const ft_workload *work, const ft_device *device, const ft_predictor *p,

@@ -204,9 +204,10 @@ static double draw_alone(const ft_run *t, const ft_timed *k)
  * its products would draw too much at full clock, averaged over kernels that wait for memory and over gaps, is what the
  * clock gives up, and all that is bound by arithmetic slows down with it: attention, which alone never meets the limit,
  * as well. It does so within tenths of a second; steps shorter than that come with pauses between them, at least in
- * measurements. Who trains on many GPUs does it for hours, micro-batch after micro-batch, with an update after so many.
- * Nothing but products takes, in the end, what ft__power_draw says. GPUs that wait for each other have the clock of the
- * one among them that needs the most power. */
+ * measurements. Who trains on many GPUs does it for hours, micro-batch after micro-batch, with an update after so many;
+ * who issues passes ahead leaves no pause either, and no denoiser rests between its passes. Nothing but products takes,
+ * in the end, what ft__power_draw says. GPUs that wait for each other have the clock of the one among them that needs
+ * the most power. */
 static double clock_lost(const ft_run *t, const ft_step *step)
 {
     double excess = 0, busy = 0, hungriest = ft__power_hungriest(t->work->fleet);
@@ -220,8 +221,9 @@ static double clock_lost(const ft_run *t, const ft_step *step)
     }
     double span = fmax(busy, t->host_ms);
     if (!(excess > 0) || !(span > 0)) return 1;
-    double x = span / FT_K_IN_MODEL_SETTLES_MS,
-           settled = t->work->unpaused ? 1 : 1 - (1 - exp(-x)) / x; /* of the step, on average */
+    const bool pauses = !t->work->unpaused && !ft__step_ahead(t->work);
+    const double x = span / FT_K_IN_MODEL_SETTLES_MS,
+                 settled = pauses ? 1 - (1 - exp(-x)) / x : 1; /* of the step, on average */
     return 1 + excess / span * settled;
 }
 
