@@ -32,7 +32,7 @@
       "`rate` and `trace`")                                                                                            \
     FLAG(RATE, "rate", REAL, 1e-9, 1e9, NO_WORDS, DEPENDS, "rate", 'r', "X", SERVE | PLANS | CHOOSE,                   \
       "requests per second that arrive",                                                                               \
-      "requests per second that arrive")                                                                               \
+      "requests per second that arrive: the last of them after as many seconds as the rate has for all")               \
     FLAG(BURSTINESS, "burstiness", REAL, 1e-3, 1e3, NO_WORDS, 1, "burstiness", 0, "X", SERVE | PLANS | CHOOSE,         \
       "shape of the gamma distribution between arrivals: 1 is Poisson, less is bursty",                                \
       "1: shape of the gamma distribution between arrivals of `rate`; 1 is Poisson, less comes in bursts")             \

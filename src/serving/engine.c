@@ -63,6 +63,13 @@ ft_engine ft__serving_started_as(const json_t *said)
     return FT_ENGINE_ANY;
 }
 
+bool ft__serving_is_large(const ft_serving_engine *e, const ft_device *d)
+{
+    char small[24];
+    snprintf(small, sizeof small, "sm_%.0f", e->small_capability);
+    return d->memory_gib >= e->large_gib && strcmp(d->compute_capability, small) != 0;
+}
+
 static ft_status read_word(const json_t *object, const trait *t, const char *where, ft_serving_engine *out,
                            ft_error *err)
 {

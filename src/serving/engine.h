@@ -68,6 +68,7 @@ typedef enum ft_experts {
     X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                          \
     X(idle_sequences, 0, 1e6, "of max_sequences, that no request gets")                                         \
     X(large_gib, 0, 1e6, "GiB from which a GPU counts as large")                                                \
+    X(small_capability, 0, 1e4, "compute capability whose GPUs never do, times ten: 80; 0: none")               \
     X(block_tokens, 1, 4096, "tokens of a block of the cache")                                                  \
     X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                          \
     X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                 \
@@ -139,6 +140,8 @@ typedef struct ft_situation {
  * two. *own is filled where the engine is not as it is compiled in; *sources says whose recipes, one per line. */
 ft_status ft__serving_engine_read(const json_t *said, const ft_situation *s, ft_serving_engine *own,
                                   const ft_serving_engine **out, ft_text *sources, ft_error *err);
+/* Whether the engine starts with its budget for large GPUs there, or with token_budget_small. */
+bool ft__serving_is_large(const ft_serving_engine *e, const ft_device *d);
 /* Puts what an object says over an engine's traits. */
 ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_serving_engine *out, ft_error *err);
 /* recipe.c: every recipe of the engine that holds, in its order. */

@@ -85,6 +85,25 @@ void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out)
     l->made++;
 }
 
+static void draw_arrival(ft_load *l, ft_call *out)
+{
+    double shape = l->burstiness; /* 1: Poisson; below: bursts */
+    double gap = 1e3 / l->rate_per_s * gamma_of(l, shape) / shape;
+    l->clock_ms += l->stretch > 0 ? gap * l->stretch : gap;
+    ft__load_call(l, (int32_t)(l->made % INT32_MAX), l->clock_ms, out);
+    out->client = 0;
+}
+
+void ft__load_stretch(ft_load *l)
+{
+    ft_load rehearsed = *l;
+    ft_call call;
+    rehearsed.stretch = 1;
+    while (rehearsed.made < rehearsed.requests) draw_arrival(&rehearsed, &call);
+    double wanted = 1e3 * (double)l->requests / l->rate_per_s;
+    l->stretch = rehearsed.clock_ms > 0 ? wanted / rehearsed.clock_ms : 1;
+}
+
 ft_status ft__load_next(ft_load *l, bool *more, ft_call *out, ft_error *err)
 {
     *more = l->made < l->requests;
@@ -97,9 +116,6 @@ ft_status ft__load_next(ft_load *l, bool *more, ft_call *out, ft_error *err)
         }
         return FT_OK;
     }
-    double shape = l->burstiness; /* 1: Poisson; below: bursts */
-    l->clock_ms += 1e3 / l->rate_per_s * gamma_of(l, shape) / shape;
-    ft__load_call(l, (int32_t)(l->made % INT32_MAX), l->clock_ms, out);
-    out->client = 0;
+    draw_arrival(l, out);
     return FT_OK;
 }

@@ -41,6 +41,7 @@ typedef struct ft_log ft_log; /* log.c */
 typedef struct ft_load {
     int64_t clients; /* closed loop; 0: open */
     double rate_per_s, burstiness;
+    double stretch; /* of the gaps between requests of an open loop; 0: as they are drawn */
     ft_log *log;
     ft_lengths prompt, answer;
     const ft_length_pair *pairs; /* drawn from instead, as often as they stand there; NULL: none */
@@ -59,6 +60,9 @@ typedef struct ft_load {
 } ft_load;
 
 void ft__load_seed(ft_load *l, uint64_t seed);
+/* Stretches the gaps of an open loop, so that its last request comes after requests / rate_per_s: the mean of what is
+ * drawn is the rate that was asked for, as vLLM's load generator has it since 0.10. */
+void ft__load_stretch(ft_load *l);
 /* Lengths of a request of this client, sent at this time. */
 void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out);
 /* The next of an open loop or a log; false: there is none. */

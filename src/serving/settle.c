@@ -139,7 +139,7 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
                                      ? (ft__whole_of(said, FT_KEY_ID_CONCURRENCY) + replicas - 1) / replicas
                                      : 0};
     bool numbers = r->engine && ft__given(said, FT_KEY_ID_SERVE_ISL) && ft__given(said, FT_KEY_ID_SERVE_OSL);
-    numbers = numbers && !ft__given(said, FT_KEY_ID_PROMPTS);
+    numbers = numbers && !ft__given(said, FT_KEY_ID_PROMPTS) && !ft__given(said, FT_KEY_ID_REQUESTS);
     s.fixed_lengths = s.clients > 0 && numbers && !r->range_given && !ft__given(said, FT_KEY_ID_LENGTHS) &&
                       ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA) <= 0;
     json_t *usual = json_string(ft__serving_usual);
@@ -229,7 +229,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
                            ft_text *warnings, ft_policy *out, ft_error *err)
 {
     const ft_said *said = &r->said;
-    bool large = m->device->memory_gib >= e->large_gib;
+    bool large = ft__serving_is_large(e, m->device);
     *out = (ft_policy){
         .order = e->order,
         .admission = e->admission,
@@ -382,5 +382,6 @@ ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *
     l->pairs = out->pairs;
     l->pair_count = out->pair_count;
     ft__load_seed(l, (uint64_t)ft__whole_of(said, FT_KEY_ID_SERVE_SEED));
+    if (l->rate_per_s > 0) ft__load_stretch(l);
     return FT_OK;
 }

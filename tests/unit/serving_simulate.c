@@ -212,6 +212,30 @@ static void more_rate_is_never_faster(void **state)
     }
 }
 
+/* Stretched or not, the same requests come, their gaps in the same proportion; the last when its rate says. */
+static void a_number_of_requests_comes_in_its_time(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 50 };
+    ft_load drawn = poisson(10, REQUESTS, 100, 20), sent;
+    drawn.prompt.low = 0.5; /* lengths are drawn between the gaps */
+    drawn.burstiness = 0.5;
+    sent = drawn;
+    ft__load_stretch(&sent);
+    if (fabs(sent.stretch - 1) < 1e-3) fail_msg("gaps that need no stretch prove nothing");
+    ft_call a, b = {0};
+    bool more = false;
+    for (int i = 0; i < REQUESTS; i++) {
+        assert_int_equal(ft__load_next(&drawn, &more, &a, NULL), FT_OK);
+        assert_int_equal(ft__load_next(&sent, &more, &b, NULL), FT_OK);
+        assert_true(more && a.prompt == b.prompt && a.answer == b.answer);
+        near(b.sent_ms, a.sent_ms * sent.stretch, 1e-9, "a request");
+    }
+    near(b.sent_ms, 5000, 1e-9, "the last request");
+    assert_int_equal(ft__load_next(&sent, &more, &b, NULL), FT_OK);
+    assert_false(more);
+}
+
 static void equal_seeds_equal_bytes(void **state)
 {
     (void)state;
@@ -320,6 +344,7 @@ int main(void)
         cmocka_unit_test(one_client_alone_is_prefill_and_decode),
         cmocka_unit_test(prompts_are_cut_where_the_budget_ends),
         cmocka_unit_test(more_rate_is_never_faster),
+        cmocka_unit_test(a_number_of_requests_comes_in_its_time),
         cmocka_unit_test(equal_seeds_equal_bytes),
         cmocka_unit_test(fair_queues_share_tokens),
         cmocka_unit_test(max_min_fills_the_least_share),

@@ -242,6 +242,24 @@ static void versions_stand_on_others(void **state)
     assert_true(started("sglang", &s, sources, sizeof sources).order == FT_ORDER_PROMPTS_ALONE);
 }
 
+/* vLLM gives an A100 the budget of small GPUs, however much memory it has; the others go by memory. */
+static void budgets_follow_memory_but_for_one_capability(void **state)
+{
+    (void)state;
+    char sources[2000];
+    ft_situation s = {.model_type = "llama", .hidden = 4096, .tp = 1};
+    ft_serving_engine vllm = started("vllm", &s, sources, sizeof sources);
+    ft_serving_engine sglang = started("sglang", &s, sources, sizeof sources);
+    ft_device a100 = {.memory_gib = 80, .compute_capability = "sm_80"};
+    ft_device h100 = {.memory_gib = 80, .compute_capability = "sm_90"};
+    ft_device l40s = {.memory_gib = 45, .compute_capability = "sm_89"};
+    ft_device mi300x = {.memory_gib = 192, .compute_capability = "gfx942"};
+    assert_true(!ft__serving_is_large(&vllm, &a100) && ft__serving_is_large(&sglang, &a100));
+    assert_true(ft__serving_is_large(&vllm, &h100) && ft__serving_is_large(&vllm, &mi300x));
+    assert_true(!ft__serving_is_large(&vllm, &l40s) && !ft__serving_is_large(&sglang, &l40s));
+    assert_true(vllm.token_budget_small == 2048 && vllm.max_sequences_small == 256);
+}
+
 /* What a request says goes over a recipe. */
 static void own_traits_go_over_recipes(void **state)
 {
@@ -264,6 +282,7 @@ int main(void)
         cmocka_unit_test(ranks_have_budgets_of_their_own), cmocka_unit_test(caches_go_to_the_host_and_back),
         cmocka_unit_test(recipes_hold_where_they_say),     cmocka_unit_test(own_traits_go_over_recipes),
         cmocka_unit_test(versions_stand_on_others),
+        cmocka_unit_test(budgets_follow_memory_but_for_one_capability),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
