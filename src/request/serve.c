@@ -61,7 +61,7 @@ static ft_status read_range(const json_t *object, ft_serve_request *out, ft_erro
         memcpy(first, text, (size_t)(colon - text));
         fine = ft__number_parse(first, &out->range[0]) && ft__number_parse(colon + 1, &out->range[1]);
     }
-    fine = fine && out->range[0] > 0 && out->range[0] <= out->range[1] && out->range[1] <= 1000;
+    fine = fine && out->range[0] >= 0 && out->range[0] <= out->range[1] && out->range[1] > 0 && out->range[1] <= 1000;
     if (!fine)
         return ft__fail_at(err, FT_E_RANGE, "length_range", 0, 0,
                            "\"length_range\" must be two shares, the smaller first: [0.8, 1.0]");
