@@ -18,7 +18,8 @@
     FLAG(LENGTH_RANGE, "length_range", PAIR, 0, 1000, NO_WORDS, DEPENDS, "length-range", 0, "A:B",                     \
       SERVE | PLANS | CHOOSE,                                                                                          \
       "lengths lie evenly between these shares of --isl and --osl [all equal]",                                        \
-      "`[0.8, 1.0]`: lengths lie evenly between these shares of `isl` and `osl`; left out: all are equal")             \
+      "`[0.8, 1.0]`: lengths lie evenly between these shares of `isl` and `osl`; left out: all are equal. With "       \
+      "`length_sigma` what lies outside is drawn again, and the mean stays")                                           \
     FLAG(LENGTH_SIGMA, "length_sigma", REAL, 0, 5, NO_WORDS, 0, "length-sigma", 0, "X", SERVE | PLANS | CHOOSE,        \
       "lengths are lognormal about --isl and --osl with this deviation",                                               \
       "0: none; otherwise lengths are lognormal about `isl` and `osl` with this deviation of the logarithm")           \

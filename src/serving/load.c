@@ -44,11 +44,50 @@ static double gamma_of(ft_load *l, double shape)
     }
 }
 
+/* Of a normal variable below x. */
+static double below(double x) { return erfc(-x / sqrt(2)) / 2; }
+
+/* Of lengths about this centre: the share between the bounds, and their mean. */
+static double kept(const ft_lengths *k, double centre, double *mean)
+{
+    double s = k->sigma, first = k->low > 0 ? (log(k->low) - centre) / s : -HUGE_VAL;
+    double last = (log(k->high) - centre) / s, share = below(last) - below(first);
+    *mean = share > 0 ? exp(centre + s * s / 2) * (below(last - s) - below(first - s)) / share : 0;
+    return share;
+}
+
+enum { HALVINGS = 60, MOST_DRAWS = 1000 };
+
+bool ft__lengths_centre(ft_lengths *k)
+{
+    double least = 1.0 / 16, mean;
+    k->centre = -k->sigma * k->sigma / 2;
+    if (k->high <= 0) return true;
+    if (k->low >= 1 || k->high <= 1) return false;
+    double from = k->centre - 4 * k->sigma, to = -k->centre + 4 * k->sigma;
+    for (int i = 0; i < HALVINGS; i++) {
+        k->centre = (from + to) / 2;
+        kept(k, k->centre, &mean);
+        *(mean < 1 ? &from : &to) = k->centre;
+    }
+    return kept(k, k->centre, &mean) >= least && fabs(mean - 1) < 1e-6;
+}
+
+static double lognormal(ft_load *l, const ft_lengths *k)
+{
+    double share = 0;
+    for (int i = 0; i < MOST_DRAWS; i++) {
+        share = exp(k->centre + k->sigma * normal(l));
+        if (k->high <= 0 || (share >= k->low && share <= k->high)) break;
+    }
+    return share;
+}
+
 static int32_t length(ft_load *l, const ft_lengths *k)
 {
     double tokens;
     if (k->kind == FT_SPREAD_LOGNORMAL)
-        tokens = k->mean * exp(k->sigma * normal(l) - k->sigma * k->sigma / 2);
+        tokens = k->mean * lognormal(l, k);
     else if (k->high > k->low)
         tokens = floor(k->mean * (k->low + (k->high - k->low) * uniform(l)) + 0.5);
     else

@@ -13,9 +13,12 @@ typedef enum ft_spread { FT_SPREAD_UNIFORM, FT_SPREAD_LOGNORMAL } ft_spread;
 typedef struct ft_lengths {
     ft_spread kind;
     double mean;      /* uniform: the upper end where range is [low, 1] */
-    double low, high; /* uniform: shares of it */
+    double low, high; /* shares of it; lognormal: what lies outside is drawn again, high 0: all may be */
     double sigma;     /* lognormal */
+    double centre;    /* lognormal: of the logarithm of the share, so that those that are kept have the mean */
 } ft_lengths;
+/* Fills `centre`. Bounds that the mean does not lie between, or that hardly anything is drawn between, are refused. */
+bool ft__lengths_centre(ft_lengths *k);
 
 /* Lengths that occurred together. */
 typedef struct ft_length_pair {

@@ -259,6 +259,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     if (ft__given(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS))
         out->budget = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS);
     if (ft__given(said, FT_KEY_ID_CHUNKED_PREFILL)) out->chunked = ft__switch_of(said, FT_KEY_ID_CHUNKED_PREFILL);
+    const double of_rank = out->max_sequences;
     if (e->budget_of_rank) {
         out->budget *= (double)m->dp;
         out->max_sequences *= (double)m->dp;
@@ -267,7 +268,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     out->keeps_blocks = e->preemption == FT_PREEMPTION_REUSE && e->prefix_cache && out->state <= 0;
     if (e->preemption == FT_PREEMPTION_SWAP && host > 0) out->swap_ms = m->kv_bytes_per_token / (host * 1e6);
     out->wait_tokens = e->wait_share * out->budget;
-    return ft__cache_room(r, m, e, out->max_sequences, warnings, &out->capacity, err);
+    return ft__cache_room(r, m, e, of_rank, warnings, &out->capacity, err);
 }
 
 double ft__served_transfer_ms(const ft_served *m, const ft_cluster *c)
@@ -310,7 +311,7 @@ ft_status ft__settle_policy(const ft_serve_request *r, ft_serving *out, ft_error
 
 /* Clients of a closed loop whose requests are all alike end in the same iterations for ever, which no measured engine
  * does: sampling, networks and clients shake them apart. A few percent of length stand for that. */
-static void settle_lengths(const ft_serve_request *r, ft_load *l)
+static ft_status settle_lengths(const ft_serve_request *r, ft_load *l, ft_error *err)
 {
     const ft_said *said = &r->said;
     double sigma = ft__real_of(said, FT_KEY_ID_LENGTH_SIGMA), jitter = FT_K_STEP_LENGTH_JITTER;
@@ -322,11 +323,15 @@ static void settle_lengths(const ft_serve_request *r, ft_load *l)
                               .low = r->range[0],
                               .high = r->range[1],
                               .sigma = sigma};
-        if (l->clients > 1 && !r->range_given) {
-            of[i]->low = 1 - jitter;
-            of[i]->high = 1 + jitter;
-        }
+        bool drawn = of[i]->kind == FT_SPREAD_LOGNORMAL, shaken = l->clients > 1 && !r->range_given && !drawn;
+        if (shaken) of[i]->low = 1 - jitter, of[i]->high = 1 + jitter;
+        if (drawn && !r->range_given) of[i]->high = 0;
+        if (drawn && !ft__lengths_centre(of[i]))
+            return ft__fail_at(err, FT_E_RANGE, "length_range", 0, 0,
+                               "\"length_range\" %g to %g cannot bound lengths about 1 with \"length_sigma\" %g",
+                               of[i]->low, of[i]->high, sigma);
     }
+    return FT_OK;
 }
 
 /* Prompts that come again: blocks of them are known by their hashes, as those of a log. */
@@ -376,7 +381,7 @@ ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *
         return ft__fail_at(err, FT_E_RANGE, ft__given(said, FT_KEY_ID_REQUESTS) ? "requests" : "concurrency", 0, 0,
                            "a simulation serves at most %d requests, got %lld; fewer give the same figures",
                            MOST_REQUESTS, (long long)l->requests);
-    settle_lengths(r, l);
+    FT_TRY(settle_lengths(r, l, err));
     if (ft__given(said, FT_KEY_ID_LENGTHS) && !out->pairs)
         FT_TRY(ft__log_lengths(said->at[FT_KEY_ID_LENGTHS].text, &out->pairs, &out->pair_count, err));
     l->pairs = out->pairs;

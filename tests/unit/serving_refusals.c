@@ -46,6 +46,7 @@ static void bad_requests_say_where(void **state)
         {",\"concurrency\":1,\"engine\":{\"base\":\"vllm\",\"traits\":{\"order\":\"both\"}}", "engine.traits.order",
          "\\\"decode_first\\\""},
         {",\"concurrency\":1,\"length_range\":[1,0.5]", "length_range", "the smaller first"},
+        {",\"concurrency\":1,\"length_sigma\":1,\"length_range\":[0.5,0.9]", "length_range", "cannot bound"},
         {",\"concurrency\":1,\"length_range\":[0,0]", "length_range", "the smaller first"},
         {",\"concurrency\":1,\"length_range\":[-0.1,1]", "length_range", "the smaller first"},
         {",\"concurrency\":1,\"isl\":1e7,\"length_range\":[1,101]", "length_range", "makes \\\"isl\\\" up to 1.01e+09"},

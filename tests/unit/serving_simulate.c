@@ -236,6 +236,33 @@ static void a_number_of_requests_comes_in_its_time(void **state)
     assert_false(more);
 }
 
+/* Drawn again outside their bounds, lengths keep the mean that was asked for. */
+static void bounded_lengths_keep_their_mean(void **state)
+{
+    (void)state;
+    enum { REQUESTS = 200000 };
+    ft_lengths wide = {.kind = FT_SPREAD_LOGNORMAL, .mean = 200, .low = 0.02, .high = 5, .sigma = 1.5}, apart = wide;
+    ft_load l = poisson(10, REQUESTS, 1, 1);
+    assert_true(ft__lengths_centre(&wide) && wide.centre > -1.5 * 1.5 / 2); /* its tail is gone: the rest is longer */
+    l.prompt = wide;
+    l.answer = (ft_lengths){.kind = FT_SPREAD_LOGNORMAL, .mean = 200, .sigma = 0.5};
+    assert_true(ft__lengths_centre(&l.answer));
+    double sum[2] = {0}, most = 0, least = 1e9;
+    for (int i = 0; i < REQUESTS; i++) {
+        ft_call one;
+        ft__load_call(&l, 0, 0, &one);
+        sum[0] += one.prompt, sum[1] += one.answer;
+        most = fmax(most, one.prompt), least = fmin(least, one.prompt);
+    }
+    near(sum[0] / REQUESTS, 200, 0.01, "prompts");
+    near(sum[1] / REQUESTS, 200, 0.01, "answers");
+    assert_true(most <= 1000 && most > 900 && least >= 4 && least < 6);
+    apart.high = 0.9;
+    assert_false(ft__lengths_centre(&apart));
+    apart = wide, apart.low = 0.999, apart.high = 1.001; /* hardly anything is drawn there */
+    assert_false(ft__lengths_centre(&apart));
+}
+
 static void equal_seeds_equal_bytes(void **state)
 {
     (void)state;
@@ -345,6 +372,7 @@ int main(void)
         cmocka_unit_test(prompts_are_cut_where_the_budget_ends),
         cmocka_unit_test(more_rate_is_never_faster),
         cmocka_unit_test(a_number_of_requests_comes_in_its_time),
+        cmocka_unit_test(bounded_lengths_keep_their_mean),
         cmocka_unit_test(equal_seeds_equal_bytes),
         cmocka_unit_test(fair_queues_share_tokens),
         cmocka_unit_test(max_min_fills_the_least_share),
