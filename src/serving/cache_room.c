@@ -40,8 +40,8 @@ ft_status ft__cache_room(const ft_serve_request *r, const ft_served *m, const ft
     const double share = held ? asked : e->memory_share, cache = given && of_rest ? asked : e->cache_share;
     double left = share * memory - m->weights_bytes - e->workspace_gib * gib;
     left -= e->sampler_bytes * max_sequences * (double)m->arch->vocab;
-    const bool raised = !held && left <= 0 && share < 1;
-    if (!held) left = fmax(left, rest / 2);
+    const bool raised = !held && share < 1 && left * cache < fmax(m->length, 1) * m->kv_bytes_per_token;
+    if (raised) left = rest / 2;
     *out = floor(left * cache / m->kv_bytes_per_token) * (double)m->dp;
     if (left <= 0 || *out <= 0) return no_room(m, held && rest > 0 ? share : 0, err);
     if (raised)

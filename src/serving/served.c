@@ -138,8 +138,8 @@ static void settle_bytes(ft_served *m)
     double width = (double)(a->moe_ffn > 0 ? a->moe_ffn : a->ffn);
     double experts = 3 * hidden * width * (double)a->experts / (double)ranks;
     double shared = gates * hidden * share((double)a->shared_ffn, ranks);
-    double tables = (double)a->vocab * hidden * (a->tied ? 1 : 2) * ft_dtype_bytes(ft__served_wide(m->device)) /
-                    (double)m->tp;
+    double words = a->tied || m->pp > 1 ? 1 : 2; /* of a pipeline the first stage has the table, the last the head */
+    double tables = (double)a->vocab * hidden * words * ft_dtype_bytes(ft__served_wide(m->device)) / (double)m->tp;
     double back = hidden * m->states.out / (double)m->tp;
     qkv = m->attention_layers * qkv + m->states.layers * ft__state_parameters(m);
     out = m->attention_layers * out + m->states.layers * back;

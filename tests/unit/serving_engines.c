@@ -70,8 +70,9 @@ static void states_are_read_and_written(void **state)
     if (few - one < moved) fail_msg("%g and %g ms, of which states take %g", one, few, moved);
 }
 
-/* Every kind of state: what a rank holds of a model and its cache is all that the engine has, so that models on one GPU
- * differ by their parameters; a sequence takes its states' room, and its steps move them. Jamba has 28 layers of
+/* Every kind of state: what a rank holds of a model, of the rows that it sampled before it sized its cache (30 bytes of
+ * every word, 1,024 sequences) and its cache is all that the engine has, so that models on one GPU differ by their
+ * parameters and words; a sequence takes its states' room, and its steps move them. Jamba has 28 layers of
  * Mamba 1 with 8,192 channels of 16, LFM2 ten convolutions of 2,048 channels over three tokens, RecurrentGemma 26
  * recurrences of 4,096 channels over four; a token takes so many bytes of their attention layers' cache. */
 static void states_of_every_kind_take_their_bytes(void **state)
@@ -79,11 +80,11 @@ static void states_of_every_kind_take_their_bytes(void **state)
     (void)state;
     static const struct {
         const char *model;
-        double parameters, token, kept;
-    } models[] = {{"llama-3.1-8b", 8.030e9, 131072, 0},
-                  {"jamba-1.5-mini", 51.57e9, 4 * 4096, 28 * (4.0 * 8192 * 16 + 2 * 3 * 8192)},
-                  {"lfm2-1.2b", 1.170e9, 6 * 2048, 10 * (2.0 * 2 * 2048)},
-                  {"recurrentgemma-9b", 8.58e9, 12 * 1024, 26 * (4.0 * 4096 + 2 * 3 * 4096)}};
+        double parameters, words, token, kept;
+    } models[] = {{"llama-3.1-8b", 8.030e9, 128256, 131072, 0},
+                  {"jamba-1.5-mini", 51.57e9, 65536, 4 * 4096, 28 * (4.0 * 8192 * 16 + 2 * 3 * 8192)},
+                  {"lfm2-1.2b", 1.170e9, 65536, 6 * 2048, 10 * (2.0 * 2 * 2048)},
+                  {"recurrentgemma-9b", 8.58e9, 256000, 12 * 1024, 26 * (4.0 * 4096 + 2 * 3 * 4096)}};
     double all = 0;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         char one[512], many[512];
@@ -95,6 +96,7 @@ static void states_of_every_kind_take_their_bytes(void **state)
                  "\"task\":\"serve\",\"model\":\"%s\",\"gpu\":\"h200_sxm\",\"isl\":64,\"osl\":64,\"concurrency\":256",
                  models[i].model);
         double held = 2 * models[i].parameters + models[i].token * figure(one, "kv.capacity_tokens");
+        held += 30.0 * 1024 * models[i].words;
         if (i == 0) all = held;
         if (fabs(held / all - 1) > 0.004) fail_msg("%s: %g bytes, not %g", models[i].model, held, all);
         double room = figure(one, "kv.peak_tokens") - 64 - 8 - 15, expected = ceil(models[i].kept / models[i].token);
@@ -162,6 +164,14 @@ static void what_is_kept_takes_room(void **state)
     "\"osl\":480,\"engine\":{\"base\":\"trtllm\",\"traits\":{\"window_cache\":" flag "}}"
     double room = figure(WINDOWS("true"), "kv.capacity_tokens") / figure(WINDOWS("false"), "kv.capacity_tokens");
     if (fabs(room - 5) > 0.01) fail_msg("%g times the room", room); /* 20,480 tokens, a window of 4,096 */
+#define SEQUENCES(n) ",\"concurrency\":1,\"requests\":2,\"engine\":\"vllm\",\"max_num_seqs\":" n
+    bytes = 131072 * (figure(SEQUENCES("256"), "kv.capacity_tokens") - figure(SEQUENCES("1024"), "kv.capacity_tokens"));
+    expected = 30.0 * 768 * 128256;
+    if (fabs(bytes / expected - 1) > 0.01) fail_msg("%g bytes for rows that are sampled, not %g", bytes, expected);
+    /* a stage of two has half the layers, and the table of words or the head */
+    double one = 131072 * figure(SEQUENCES("256"), "kv.capacity_tokens") + 2 * 8.03e9;
+    double two = 65536 * figure(SEQUENCES("256") ",\"parallel\":{\"pp\":2}", "kv.capacity_tokens") + 8.03e9;
+    if (fabs(two / one - 1) > 0.002) fail_msg("%g bytes of a stage, %g of one GPU", two, one);
 }
 
 /* What `infer` says of one prompt and of one token halfway through the answer is what a client alone sees, but for the
