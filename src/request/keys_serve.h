@@ -70,7 +70,7 @@
       "gpu-memory-utilization", 0, "X", SERVE | PLANS | CHOOSE,                                                        \
       "share of the memory for weights and cache [the engine's]",                                                      \
       "share of the memory for weights, activations and cache; of `trtllm`, of what weights leave, for the cache "     \
-      "(`free_gpu_memory_fraction`); left out: the engine's own, raised with a warning where it holds no request")       \
+      "(`free_gpu_memory_fraction`); left out: the engine's own, raised with a warning where it holds no request")     \
     FLAG(PREFIX_HIT, "prefix_hit", REAL, 0, 1, NO_WORDS, 0, "prefix-hit", 0, "X", SERVE | PLANS | CHOOSE,              \
       "share of every prompt that is in the cache", "0: share of every prompt that is in the cache already")           \
     FLAG(PROMPTS, "prompts", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "prompts", 0, "N", SERVE,                          \

@@ -70,6 +70,12 @@ bool ft__serving_is_large(const ft_serving_engine *e, const ft_device *d)
     return d->memory_gib >= e->large_gib && strcmp(d->compute_capability, small) != 0;
 }
 
+double ft__serving_budget(const ft_serving_engine *e, const ft_device *d)
+{
+    if (!ft__serving_is_large(e, d)) return e->token_budget_small;
+    return e->largest_gib > 0 && d->memory_gib >= e->largest_gib ? e->token_budget_largest : e->token_budget;
+}
+
 static ft_status read_word(const json_t *object, const trait *t, const char *where, ft_serving_engine *out,
                            ft_error *err)
 {
@@ -105,6 +111,9 @@ ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_se
         if (t->type == NUMBER) FT_TRY(ft__json_number(object, t->name, FT_OPTIONAL, t->low, t->high, at, where, err));
         if (t->type == WORD) FT_TRY(read_word(object, t, where, out, err));
     }
+    /* who says a budget means it for the largest GPUs too */
+    if (json_object_get(object, "token_budget") && !json_object_get(object, "token_budget_largest"))
+        out->token_budget_largest = out->token_budget;
     return FT_OK;
 }
 

@@ -64,6 +64,8 @@ typedef enum ft_experts {
 #define FT_SERVING_NUMBERS(X)                                                                                   \
     X(token_budget, 1, 1e7, "tokens of an iteration")                                                           \
     X(token_budget_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                           \
+    X(token_budget_largest, 1, 1e7, "the same on GPUs from largest_gib on")                                     \
+    X(largest_gib, 0, 1e6, "GiB from which a GPU counts as one of the largest; 0: none does")                   \
     X(max_sequences, 1, 1e7, "sequences that decode at once")                                                   \
     X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                          \
     X(idle_sequences, 0, 1e6, "of max_sequences, that no request gets")                                         \
@@ -140,8 +142,9 @@ typedef struct ft_situation {
  * two. *own is filled where the engine is not as it is compiled in; *sources says whose recipes, one per line. */
 ft_status ft__serving_engine_read(const json_t *said, const ft_situation *s, ft_serving_engine *own,
                                   const ft_serving_engine **out, ft_text *sources, ft_error *err);
-/* Whether the engine starts with its budget for large GPUs there, or with token_budget_small. */
+/* Whether the engine starts with its settings for large GPUs there, or with those for small ones; its budget there. */
 bool ft__serving_is_large(const ft_serving_engine *e, const ft_device *d);
+double ft__serving_budget(const ft_serving_engine *e, const ft_device *d);
 /* Puts what an object says over an engine's traits. */
 ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_serving_engine *out, ft_error *err);
 /* recipe.c: every recipe of the engine that holds, in its order. */

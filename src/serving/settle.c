@@ -235,7 +235,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
         .admission = e->admission,
         .chunked = e->chunked_prefill,
         .prefix_at_once = e->prefix_at_once,
-        .budget = large ? e->token_budget : e->token_budget_small,
+        .budget = ft__serving_budget(e, m->device),
         .max_sequences = large ? e->max_sequences : e->max_sequences_small,
         .wait_iterations = e->wait_iterations,
         .receive_interval = e->receive_interval,

@@ -213,7 +213,7 @@ static void recipes_hold_where_they_say(void **state)
     assert_true(started("vllm", &s, sources, sizeof sources).prompts == 0);
     s.model_type = NULL; /* defaults were asked for */
     e = started("sglang", &s, sources, sizeof sources);
-    assert_true(e.token_budget == 16384 && !*sources);
+    assert_true(e.token_budget == 8192 && !*sources);
 }
 
 /* An older version is the newer one but for what is known to differ. */
@@ -258,6 +258,12 @@ static void budgets_follow_memory_but_for_one_capability(void **state)
     assert_true(ft__serving_is_large(&vllm, &h100) && ft__serving_is_large(&vllm, &mi300x));
     assert_true(!ft__serving_is_large(&vllm, &l40s) && !ft__serving_is_large(&sglang, &l40s));
     assert_true(vllm.token_budget_small == 2048 && vllm.max_sequences_small == 256);
+    assert_true(ft__serving_budget(&vllm, &a100) == 2048 && ft__serving_budget(&vllm, &mi300x) == 8192);
+    assert_true(ft__serving_budget(&sglang, &a100) == 8192 && ft__serving_budget(&sglang, &mi300x) == 16384);
+    assert_true(ft__serving_budget(&sglang, &l40s) == 4096);
+    s.model_type = "deepseek_v3", s.dtype = "fp8"; /* a recipe's budget is that of every large GPU */
+    sglang = started("sglang", &s, sources, sizeof sources);
+    assert_true(ft__serving_budget(&sglang, &h100) == 32768 && ft__serving_budget(&sglang, &mi300x) == 32768);
 }
 
 /* What a request says goes over a recipe. */
