@@ -29,15 +29,23 @@ static ft_status no_room(const ft_served *m, double share, ft_error *err)
                        weights / gib, gpus, memory / gib, m->device->name);
 }
 
+/* The engine's own share of the memory, where nobody says one. */
+static double own_share(const ft_served *m, const ft_serving_engine *e, double budget)
+{
+    double outside = e->outside_gib + e->outside_rank_gib * (double)(m->tp * m->pp);
+    outside += e->outside_token_kib * budget / 1024 / 1024;
+    return e->memory_share - outside * gib / ft__device_capacity(m->device);
+}
+
 ft_status ft__cache_room(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e,
-                         double max_sequences, ft_text *warnings, double *out, ft_error *err)
+                         double max_sequences, double budget, ft_text *warnings, double *out, ft_error *err)
 {
     const ft_said *said = &r->said;
     const double memory = ft__device_capacity(m->device), rest = memory - m->weights_bytes;
     const bool given = ft__given(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION), of_rest = e->cache_share < 1;
     const bool held = given && !of_rest;
     const double asked = ft__real_of(said, FT_KEY_ID_GPU_MEMORY_UTILIZATION);
-    const double share = held ? asked : e->memory_share, cache = given && of_rest ? asked : e->cache_share;
+    const double share = held ? asked : own_share(m, e, budget), cache = given && of_rest ? asked : e->cache_share;
     double left = share * memory - m->weights_bytes - e->workspace_gib * gib;
     left -= e->sampler_bytes * max_sequences * (double)m->arch->vocab;
     const bool raised = !held && share < 1 && left * cache < fmax(m->length, 1) * m->kv_bytes_per_token;

@@ -111,6 +111,8 @@ ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_se
         if (t->type == NUMBER) FT_TRY(ft__json_number(object, t->name, FT_OPTIONAL, t->low, t->high, at, where, err));
         if (t->type == WORD) FT_TRY(read_word(object, t, where, out, err));
     }
+    if (json_object_get(object, "memory_share") && !json_object_get(object, "outside_gib"))
+        out->outside_gib = out->outside_rank_gib = out->outside_token_kib = 0;
     /* who says a budget means it for the largest GPUs too */
     if (json_object_get(object, "token_budget") && !json_object_get(object, "token_budget_largest"))
         out->token_budget_largest = out->token_budget;

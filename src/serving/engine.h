@@ -73,6 +73,9 @@ typedef enum ft_experts {
     X(small_capability, 0, 1e4, "compute capability whose GPUs never do, times ten: 80; 0: none")               \
     X(block_tokens, 1, 4096, "tokens of a block of the cache")                                                  \
     X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                          \
+    X(outside_gib, 0, 1e3, "GiB that memory_share leaves out, where nobody says a share")                       \
+    X(outside_rank_gib, 0, 1e3, "and for every rank of tensors and stages")                                     \
+    X(outside_token_kib, 0, 1e5, "and KiB for every token of the budget")                                       \
     X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                 \
     X(cache_share, 0.05, 1, "share of what then is left that becomes the cache")                                \
     X(sampler_bytes, 0, 1e3, "kept for sampling, of every token of the vocabulary for each of max_sequences")   \

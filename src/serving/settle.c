@@ -259,7 +259,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     if (ft__given(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS))
         out->budget = (double)ft__whole_of(said, FT_KEY_ID_MAX_NUM_BATCHED_TOKENS);
     if (ft__given(said, FT_KEY_ID_CHUNKED_PREFILL)) out->chunked = ft__switch_of(said, FT_KEY_ID_CHUNKED_PREFILL);
-    const double of_rank = out->max_sequences;
+    const double of_rank = out->max_sequences, budget = out->budget;
     if (e->budget_of_rank) {
         out->budget *= (double)m->dp;
         out->max_sequences *= (double)m->dp;
@@ -268,7 +268,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
     out->keeps_blocks = e->preemption == FT_PREEMPTION_REUSE && e->prefix_cache && out->state <= 0;
     if (e->preemption == FT_PREEMPTION_SWAP && host > 0) out->swap_ms = m->kv_bytes_per_token / (host * 1e6);
     out->wait_tokens = e->wait_share * out->budget;
-    return ft__cache_room(r, m, e, of_rank, warnings, &out->capacity, err);
+    return ft__cache_room(r, m, e, of_rank, budget, warnings, &out->capacity, err);
 }
 
 double ft__served_transfer_ms(const ft_served *m, const ft_cluster *c)

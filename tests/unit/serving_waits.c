@@ -264,6 +264,7 @@ static void budgets_follow_memory_but_for_one_capability(void **state)
     s.model_type = "deepseek_v3", s.dtype = "fp8"; /* a recipe's budget is that of every large GPU */
     sglang = started("sglang", &s, sources, sizeof sources);
     assert_true(ft__serving_budget(&sglang, &h100) == 32768 && ft__serving_budget(&sglang, &mi300x) == 32768);
+    assert_true(sglang.memory_share == 0.82 && sglang.outside_gib == 0 && sglang.outside_token_kib == 0);
 }
 
 /* What a request says goes over a recipe. */
