@@ -85,14 +85,12 @@ static double lognormal(ft_load *l, const ft_lengths *k)
 
 static int32_t length(ft_load *l, const ft_lengths *k)
 {
-    double tokens;
+    double share = k->high, even = k->even > 0 ? k->even : 1, tokens;
     if (k->kind == FT_SPREAD_LOGNORMAL)
-        tokens = k->mean * lognormal(l, k);
+        share = lognormal(l, k);
     else if (k->high > k->low)
-        tokens = floor(k->mean * (k->low + (k->high - k->low) * uniform(l)) + 0.5);
-    else
-        tokens = k->mean * k->high;
-    tokens = floor(tokens + 0.5);
+        share = k->low + (k->high - k->low) * uniform(l);
+    tokens = floor(k->mean * even * share + 0.5);
     return tokens < 1 ? 1 : tokens > 1e9 ? 1000000000 : (int32_t)tokens;
 }
 
@@ -131,6 +129,30 @@ static void draw_arrival(ft_load *l, ft_call *out)
     l->clock_ms += l->stretch > 0 ? gap * l->stretch : gap;
     ft__load_call(l, (int32_t)(l->made % INT32_MAX), l->clock_ms, out);
     out->client = 0;
+}
+
+static double expected(const ft_lengths *k)
+{
+    return k->kind == FT_SPREAD_LOGNORMAL ? k->mean : k->mean * (k->low + k->high) / 2;
+}
+
+enum { MOST_REHEARSED = 1000000 }; /* more are as even as they can be */
+
+void ft__load_even(ft_load *l)
+{
+    ft_load rehearsed = *l;
+    double prompts = 0, answers = 0, requests = (double)l->requests;
+    ft_call call;
+    if (l->log || l->pair_count || l->turns > 1 || l->requests > MOST_REHEARSED || l->requests < 1) return;
+    while (rehearsed.made < rehearsed.requests) {
+        if (l->rate_per_s > 0)
+            draw_arrival(&rehearsed, &call);
+        else
+            ft__load_call(&rehearsed, 0, 0, &call);
+        prompts += call.prompt, answers += call.answer;
+    }
+    l->prompt.even = expected(&l->prompt) * requests / prompts;
+    l->answer.even = expected(&l->answer) * requests / answers;
 }
 
 void ft__load_stretch(ft_load *l)

@@ -212,57 +212,6 @@ static void more_rate_is_never_faster(void **state)
     }
 }
 
-/* Stretched or not, the same requests come, their gaps in the same proportion; the last when its rate says. */
-static void a_number_of_requests_comes_in_its_time(void **state)
-{
-    (void)state;
-    enum { REQUESTS = 50 };
-    ft_load drawn = poisson(10, REQUESTS, 100, 20), sent;
-    drawn.prompt.low = 0.5; /* lengths are drawn between the gaps */
-    drawn.burstiness = 0.5;
-    sent = drawn;
-    ft__load_stretch(&sent);
-    if (fabs(sent.stretch - 1) < 1e-3) fail_msg("gaps that need no stretch prove nothing");
-    ft_call a, b = {0};
-    bool more = false;
-    for (int i = 0; i < REQUESTS; i++) {
-        assert_int_equal(ft__load_next(&drawn, &more, &a, NULL), FT_OK);
-        assert_int_equal(ft__load_next(&sent, &more, &b, NULL), FT_OK);
-        assert_true(more && a.prompt == b.prompt && a.answer == b.answer);
-        near(b.sent_ms, a.sent_ms * sent.stretch, 1e-9, "a request");
-    }
-    near(b.sent_ms, 5000, 1e-9, "the last request");
-    assert_int_equal(ft__load_next(&sent, &more, &b, NULL), FT_OK);
-    assert_false(more);
-}
-
-/* Drawn again outside their bounds, lengths keep the mean that was asked for. */
-static void bounded_lengths_keep_their_mean(void **state)
-{
-    (void)state;
-    enum { REQUESTS = 200000 };
-    ft_lengths wide = {.kind = FT_SPREAD_LOGNORMAL, .mean = 200, .low = 0.02, .high = 5, .sigma = 1.5}, apart = wide;
-    ft_load l = poisson(10, REQUESTS, 1, 1);
-    assert_true(ft__lengths_centre(&wide) && wide.centre > -1.5 * 1.5 / 2); /* its tail is gone: the rest is longer */
-    l.prompt = wide;
-    l.answer = (ft_lengths){.kind = FT_SPREAD_LOGNORMAL, .mean = 200, .sigma = 0.5};
-    assert_true(ft__lengths_centre(&l.answer));
-    double sum[2] = {0}, most = 0, least = 1e9;
-    for (int i = 0; i < REQUESTS; i++) {
-        ft_call one;
-        ft__load_call(&l, 0, 0, &one);
-        sum[0] += one.prompt, sum[1] += one.answer;
-        most = fmax(most, one.prompt), least = fmin(least, one.prompt);
-    }
-    near(sum[0] / REQUESTS, 200, 0.01, "prompts");
-    near(sum[1] / REQUESTS, 200, 0.01, "answers");
-    assert_true(most <= 1000 && most > 900 && least >= 4 && least < 6);
-    apart.high = 0.9;
-    assert_false(ft__lengths_centre(&apart));
-    apart = wide, apart.low = 0.999, apart.high = 1.001; /* hardly anything is drawn there */
-    assert_false(ft__lengths_centre(&apart));
-}
-
 static void equal_seeds_equal_bytes(void **state)
 {
     (void)state;
@@ -371,8 +320,6 @@ int main(void)
         cmocka_unit_test(one_client_alone_is_prefill_and_decode),
         cmocka_unit_test(prompts_are_cut_where_the_budget_ends),
         cmocka_unit_test(more_rate_is_never_faster),
-        cmocka_unit_test(a_number_of_requests_comes_in_its_time),
-        cmocka_unit_test(bounded_lengths_keep_their_mean),
         cmocka_unit_test(equal_seeds_equal_bytes),
         cmocka_unit_test(fair_queues_share_tokens),
         cmocka_unit_test(max_min_fills_the_least_share),
