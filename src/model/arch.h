@@ -206,6 +206,7 @@ typedef struct ft_arch {
     bool sink_scales;   /* granite_swa: a factor of attention's result instead of one more column of scores */
     bool score_floor;   /* masked scores are raised to the format's lowest: xglm */
     bool mask_absent; /* asked for fused attention the library makes no mask, though scores are written out: rembert */
+    bool never_masks; /* its code makes no mask of its own, traced or not: whisper, dinov2, diffusers' */
     bool no_sdpa;     /* the implementation has eager (or flash) attention alone */
     bool sinks_apart; /* scores with the sink have a name of their own beside those without: gpt_oss */
     bool keys_spread; /* keys and values are copied for every head once they are there, and attention has a mask:

@@ -1,8 +1,8 @@
 /* attend.c: softmax(q k' / sqrt(d)) v in the three ways in which it is launched.
  *
- * eager: the score matrix exists. Operands that are transposed views are copied before a batched product can read
- * them, grouped keys and values are repeated to the number of query heads, and scale, mask, softmax and dropout are a
- * pass over the scores each. sdpa: what PyTorch's scaled_dot_product_attention picks; flash: FlashAttention. */
+ * eager: the score matrix exists. Transposed views are copied before a batched product can read them, grouped keys and
+ * values repeated for every query head; scale, mask, softmax and dropout are a pass over the scores each. sdpa: what
+ * PyTorch's scaled_dot_product_attention picks; flash: FlashAttention. */
 #include <math.h>
 
 #include "graph/emit.h"
@@ -233,6 +233,7 @@ static ft_ref plain(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const f
     ft__no_grad_kernels(b, FT_AT(ATTN_SOFTMAX), ft__cast_name(low), probability, rows, a->kv_len, ft_dtype_bytes(low),
                         1); /* for nobody */
     if (b->status == FT_OK) b->g->nodes[b->g->node_count - 1].op.dtype = FT_FP32;
+    probability = ft__dropout(b, FT_AT(ATTN_DROPOUT), probability, s->dropout);
     mark_core(b, first);
     v = ft__copy(b, at, v, pairs * a->kv_len, a->head_dim);
     ft_ref y = ft__matmul(b, FT_AT(ATTN_VALUES), probability, v, pairs, a->q_len, a->head_dim, a->kv_len, "nn");
@@ -268,15 +269,14 @@ static ft_ref masked(ft_maker *m, ft_at at, ft_ref q, ft_ref k, ft_ref v, const 
     }
     ft_ref added = FT_NONE;
     if (!s->float_mask) {
-        ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "fill", FT_NONE, 1, 1, ft_dtype_bytes(b->stored), 2);
-        added = ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "where", FT_NONE,
-                                    s->mask_of_keys ? a->batch : a->batch * a->q_len, a->kv_len,
-                                    ft_dtype_bytes(b->stored), 1);
+        const int64_t rows = s->mask_of_keys ? a->batch : a->batch * a->q_len;
+        const double bytes = ft_dtype_bytes(b->stored);
+        ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "fill", FT_NONE, 1, 1, bytes, 2);
+        added = ft__no_grad_kernels(b, FT_AT(ATTN_MASK), "where", FT_NONE, rows, a->kv_len, bytes, 1);
     }
     if (a->kv_heads > 1) shape.kv_heads = a->heads;
     shape.causal = false;
-    if (s->mask_learns && b->training)
-        shape.library = FT_LIBRARY_XFORMERS; /* the one kernel that gives a mask's gradient */
+    if (s->mask_learns && b->training) shape.library = FT_LIBRARY_XFORMERS; /* the one that gives a mask's gradient */
     ft_ref y = ft__attention(b, at, q, k, v, &shape, s->dropout);
     if (b->status == FT_OK && s->mask_learns) ft__node_in(&b->g->nodes[b->g->node_count - 1], s->learned_mask);
     ft_execution how = m->work->execution; /* a compiler makes what is added of the mask again */
@@ -308,18 +308,18 @@ static ft_ref in_order(ft_maker *m, ft_at at, ft_ref x, bool apart)
     return x;
 }
 
-/* Traced, transformers makes a mask of its own even where nothing is hidden, and over 197 keys no fused kernel takes
- * it: sdpa is taken apart (vit and bert on our H200, PyTorch 2.11). cuDNN takes the mask of a window (modernbert) and
- * one of numbers for every pair (swin's; t5's lies otherwise), the memory-efficient kernel one that learns. timm passes
- * none and keeps eager's kernel; compiled forward passes without a mask are taken for its, and so is such training. */
+/* Traced, transformers makes a mask even where nothing is hidden: "query >= 0" for each pair, one number along the keys
+ * (masking_utils.py, bidirectional_mask_function). Its last stride is 0, which no fused kernel takes (sdp_utils_cpp.h,
+ * check_last_dim_stride_equals_1): sdpa is taken apart. cuDNN takes a window's and one of numbers for each pair, the
+ * memory-efficient kernel one that learns. timm passes none; a picture that names no stack is its, forward. */
 static bool traced_with_mask(const ft_maker *m, const ft_scores *s)
 {
-    bool timms = m->work->causal_by_name && m->arch->design == FT_VIT;
-    bool passes = (m->work->task == FT_TRAIN && m->stack->passes_masks && !timms) || s->mask;
+    bool vit = m->arch->design == FT_VIT, timms = m->work->causal_by_name && vit;
+    bool library = (m->work->task == FT_TRAIN || (m->work->stack && vit)) && m->stack->passes_masks && !timms;
+    bool has = (library && !m->arch->never_masks && !s->maskless) || s->mask;
     bool windowed = s->shape.window > 0 && s->shape.window < s->shape.kv_len, of_pairs = !s->mask_of_keys;
     bool real = windowed || (s->float_mask && of_pairs && (s->shape.masked || !m->b.training));
-    bool traced = m->work->execution == FT_RUN_COMPILE && !m->engine;
-    return traced && passes && !real && !s->shape.causal && s->shape.q_len > 1;
+    return m->work->execution == FT_RUN_COMPILE && !m->engine && s->shape.q_len > 1 && has && !real && !s->shape.causal;
 }
 
 static bool repeats_keys(const ft_maker *m, const ft_attention_shape *a)
