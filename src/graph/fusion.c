@@ -75,7 +75,7 @@ static void open_books(ft_fusion *f)
         for (int32_t i = block->first; i < block->first + block->count; i++) {
             const ft_node *n = &g->nodes[i];
             bool fused = ft__fusion_compiles(f, b) && !takes_shares(g, n);
-            f->part[i] = (uint8_t)(fused ? part_of(f, n) : FT_LIBRARY);
+            f->part[i] = (uint8_t)(fused && !ft__fusion_joins_many(f, b, i) ? part_of(f, n) : FT_LIBRARY);
             if (f->part[i] == FT_POINT && n->verb == FT_DO_POOL && n->phase == FT_FORWARD && n->out_count > 1)
                 f->g->tensors[n->out[1]].element_bytes = 1; /* where in its window: a compiler needs no more */
             if (f->part[i] == FT_GLUE) continue;
@@ -199,7 +199,10 @@ static void fuse_block(ft_fusion *f, int32_t b, ft_fused *scratch)
         }
         if (glue) continue;
         if (f->part[block.first + i] == FT_LIBRARY) {
-            ft__fusion_library(f, b, n);
+            if (ft__fusion_joins_many(f, b, block.first + i))
+                ft__fusion_join(f, b, block.first + i);
+            else
+                ft__fusion_library(f, b, n);
             continue;
         }
         /* A group runs at its place, which is one of its members' but not always the first's. */

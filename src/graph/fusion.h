@@ -2,8 +2,8 @@
  *
  * fusion.c walks, fusion_member.c knows the operators, fusion_group.c decides who runs with whom, fusion_keep.c what
  * the backward pass computes again instead of reading it, fusion_kernel.c what a fused kernel moves, fusion_library.c
- * what a compiler does around library calls, fusion_moments.c what runs before a norm, fusion_over.c what is written
- * over, fusion_vector.c which of the library's kernels it does not call. */
+ * what a compiler does around library calls, fusion_joined.c what it copies together, fusion_moments.c what runs before
+ * a norm, fusion_over.c what is written over, fusion_vector.c which of the library's kernels it does not call. */
 #ifndef FT_GRAPH_FUSION_H
 #define FT_GRAPH_FUSION_H
 #include "graph/graph.h"
@@ -134,6 +134,9 @@ void ft__fusion_over_logits(const ft_fusion *f, const ft_fused *k);
 void ft__fusion_moments(ft_fusion *f, const ft_fused *k, int32_t block, int32_t group, int32_t at);
 /* What a group's kernel moves more, and the kernels before it, where a compiler cannot do all of it in one. */
 void ft__fusion_apart(ft_fusion *f, int32_t block, int32_t group, ft_fused *k, const ft_node *kernel, int sums);
+/* Whether the node at `at` of the graph belongs to a concatenation that a compiler copies together; the copies. */
+bool ft__fusion_joins_many(const ft_fusion *f, int32_t block, int32_t at);
+void ft__fusion_join(ft_fusion *f, int32_t block, int32_t at);
 /* A node that stays as it is, or nearly. */
 void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *n);
 /* A generated kernel over `space` elements. */

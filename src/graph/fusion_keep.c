@@ -65,10 +65,23 @@ static void mark_asked(ft_fusion *f, ft_ref r, int32_t reader)
     if (f->part[reader] == FT_LIBRARY) f->flags[r] |= FT_WHOLE_COPY;
 }
 
+/* What a maximum's windows read is written for them, which the partitioner can fuse with nothing; there as it is, it is
+ * saved: ResNet's first ReLU, not its norm's operand alone. */
+static void keep_windows(ft_fusion *f)
+{
+    const ft_graph *g = f->g;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        if (n->verb == FT_DO_POOL && n->phase == FT_FORWARD && n->out_count > 1)
+            f->flags[f->root[n->in[0]]] |= FT_WHOLE_COPY;
+    }
+}
+
 static void ask(ft_fusion *f)
 {
     const ft_graph *g = f->g;
     each_far_read(f, mark_asked);
+    if (!f->inference) keep_windows(f);
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];
         if (block->carry_out != FT_NONE) f->flags[f->root[block->carry_out]] |= FT_FAR | FT_WHOLE_COPY;

@@ -12,11 +12,16 @@
 /* Most names differ in their first letter. */
 static bool named(const ft_node *n, const char *name) { return *n->op.name == *name && !strcmp(n->op.name, name); }
 
+/* A border is a condition on where an element lies (torch/_inductor/lowering.py, constant_pad_nd). */
+static bool is_border(const ft_node *n) { return n->verb == FT_DO_POOL && named(n, "pad"); }
+
 /* Inductor writes windows of so many elements out (torch/_inductor/lowering.py, should_fallback_max_pool_with_indices);
- * larger ones stay the framework's kernels, and so does whatever adds pixels up or fills borders. */
+ * larger ones stay the framework's kernels, and so does whatever adds pixels up. */
 static bool small_window(const ft_node *n)
 {
-    if (n->op.kind != FT_OP_ELEMENTWISE || n->op.u.elementwise.ops_per_element > FT_K_FUSION_WINDOW) return false;
+    if (n->op.kind != FT_OP_ELEMENTWISE) return false;
+    if (is_border(n)) return true;
+    if (n->op.u.elementwise.ops_per_element > FT_K_FUSION_WINDOW) return false;
     return named(n, "pool") || (named(n, "upsample") && n->phase == FT_FORWARD);
 }
 
@@ -41,6 +46,7 @@ static ft_part row_part(const ft_node *n)
 ft_part ft__fusion_part(const ft_node *n)
 {
     if (n->synced || (n->streams && n->verb == FT_DO_CAT)) return FT_LIBRARY;
+    if (n->inside && n->verb == FT_DO_COPY) return FT_LIBRARY; /* a product that is added to makes it itself */
     switch (n->verb) {
     case FT_DO_VIEW:
     case FT_DO_SLICE:
@@ -97,7 +103,7 @@ static bool turns_picture(const ft_graph *g, const ft_node *n)
 
 double ft__fusion_work(const ft_fusion *f, const ft_node *n)
 {
-    if (n->verb == FT_DO_POOL) return window_work(f->g, n);
+    if (n->verb == FT_DO_POOL && !is_border(n)) return window_work(f->g, n);
     if (moments_given(f, n)) return FT_K_FUSION_WORK_GIVEN;
     if (turns_picture(f->g, n)) return FT_K_FUSION_WORK_TURNED;
     for (int i = 0; i < FT_K_FUSION_WORK_COUNT; i++) {

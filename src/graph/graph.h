@@ -151,7 +151,8 @@ typedef struct ft_node {
     float count;          /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;        /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
     unsigned manner;      /* bits of ft_manner: how the kernel differs from what the op says; 0 */
-    double each;          /* rows, of the manners that count them; pictures that are cut into windows */
+    double each;          /* rows, of the manners that count them; pictures that are cut into windows; places of an
+                           * average's window, border and all */
     float empty;          /* of a product's rows, the share that only fills up what experts get; 0 */
     double held_bytes;    /* convolutions: what the model's own code holds while it runs, its result counted, where a
                              * run of it was counted (ft_graph.held_bytes); 0: not said */

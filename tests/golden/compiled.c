@@ -1,5 +1,5 @@
 /* Models under torch.compile (data/measurements/h200/compiled.jsonl). Of the first round rules of fusion and the host's
- * microseconds were chosen with its rows in view; nothing was chosen on the second. */
+ * microseconds were chosen with its rows in view; nothing was chosen on the second; on the third, what tests name. */
 #include <math.h>
 #include <string.h>
 
@@ -53,9 +53,19 @@ static void rounds_are_met(void **state)
     golden_holds(first.busy < 0.085, "first round, busy: %.3f, at most 0.085", first.busy);
     golden_holds(first.wall < 0.125, "first round, wall: %.3f, at most 0.125", first.wall);
     golden_holds(first.memory < 0.048, "first round, memory: %.3f, at most 0.048", first.memory);
-    golden_holds(second.busy < 0.11, "second round, busy: %.3f, at most 0.11", second.busy);
-    golden_holds(second.wall < 0.11, "second round, wall: %.3f, at most 0.11", second.wall);
-    golden_holds(second.memory < 0.075, "second round, memory: %.3f, at most 0.075", second.memory);
+    golden_holds(second.busy < 0.105, "second round, busy: %.3f, at most 0.105", second.busy);
+    golden_holds(second.wall < 0.09, "second round, wall: %.3f, at most 0.09", second.wall);
+    golden_holds(second.memory < 0.045, "second round, memory: %.3f, at most 0.045", second.memory);
+}
+
+static void third_round_is_met(void **state)
+{
+    (void)state;
+    const errors third = of_round(3, false);
+    assert_int_equal((int)third.rows, 39);
+    golden_holds(third.busy < 0.11, "third round, busy: %.3f, at most 0.11", third.busy);
+    golden_holds(third.wall < 0.105, "third round, wall: %.3f, at most 0.105", third.wall);
+    golden_holds(third.memory < 0.07, "third round, memory: %.3f, at most 0.07", third.memory);
 }
 
 /* Nobody else has the logits: their gradient is written over them, and nothing was chosen on these peaks. */
@@ -65,7 +75,7 @@ static void the_loss_alone_keeps_no_logits(void **state)
     const errors e = of_round(1, true);
     assert_int_equal((int)e.rows, 13);
     golden_holds(e.busy < 0.055, "loss alone, busy: %.3f, at most 0.055", e.busy);
-    golden_holds(e.memory < 0.025, "loss alone, memory: %.3f, at most 0.025", e.memory);
+    golden_holds(e.memory < 0.03, "loss alone, memory: %.3f, at most 0.03", e.memory);
 }
 
 /* Inductor turns pictures of a net that trains unless one of its filters is grouped: such a net's stay as they were. */
@@ -168,9 +178,106 @@ static void narrow_nets_hold_what_they_held(void **state)
     }
 }
 
+/* A mask whose rows are one number each is taken by no fused kernel; whisper and DINOv2 make none. */
+static void masks_are_whose_code_makes_them(void **state)
+{
+    (void)state;
+    const struct {
+        const char *net, *task;
+    } passes[] = {{"whisper", "train"}, {"deit", "forward"}, {"beit", "forward"}};
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++) {
+        const double off = off_by(passes[i].net, passes[i].task, "busy_ms", "busy_ms");
+        golden_holds(fabs(off) < 0.15, "%s, %s, busy: %+.3f, at most 0.15", passes[i].net, passes[i].task, off);
+    }
+    const char *drop[] = {"bert", "distilbert"}; /* what is attended to is dropped in fp32, with a mask */
+    for (size_t i = 0; i < sizeof drop / sizeof *drop; i++) {
+        const double off = memory_off(drop[i], "train");
+        golden_holds(fabs(off) < 0.03, "%s, training, memory: %+.3f, at most 0.03", drop[i], off);
+    }
+}
+
+static json_t *kernels_of(const char *task, const char *net, int batch)
+{
+    return golden_ask("{\"task\":\"%s\",\"model\":\"%s\",\"batch\":%d,\"gpu\":\"h200_sxm\",\"dtype\":\"bf16\","
+                      "\"execution\":\"compile\",\"detail\":\"kernels\"}",
+                      task, net, batch);
+}
+
+/* Concatenations of more than eight are buffers, all of which stand from a block's first part on. */
+static void concatenations_of_many_are_copied(void **state)
+{
+    (void)state;
+    const double deep = memory_off("densenet-201", "forward"), other = memory_off("densenet-121", "forward");
+    golden_holds(fabs(deep) < 0.02, "densenet-201, memory: %+.4f, at most 0.02", deep);
+    golden_holds(fabs(other) < 0.09, "densenet-121, memory: %+.4f, at most 0.09", other);
+    json_t *kernel, *a = kernels_of("forward", "densenet-201", 64);
+    double copies = 0;
+    size_t n;
+    json_array_foreach (json_object_get(a, "kernels"), n, kernel)
+        if (!strcmp(json_string_value(json_object_get(kernel, "name")), "fused_cat"))
+            copies += golden_figure(kernel, "count");
+    golden_holds(fabs(copies / 724 - 1) < 0.02, "densenet-201: %.0f kernels copy parts, 724 measured", copies);
+    json_decref(a);
+}
+
+/* Kernels of a pass whose name has this word, milliseconds going back. */
+static double going_back(const char *net, int batch, const char *name)
+{
+    json_t *kernel, *a = kernels_of("train", net, batch);
+    double ms = 0;
+    size_t n;
+    json_array_foreach (json_object_get(a, "kernels"), n, kernel)
+        if (!strcmp(json_string_value(json_object_get(kernel, "phase")), "backward") &&
+            !strcmp(json_string_value(json_object_get(kernel, "op")), "fused") &&
+            !strcmp(json_string_value(json_object_get(kernel, "name")), name))
+            ms += golden_figure(kernel, "total_ms");
+    json_decref(a);
+    return ms;
+}
+
+/* A pixel's gradient is added atomically to four neighbours: along rows that share addresses, and channels last. */
+static void interpolations_are_undone_atomically(void **state)
+{
+    (void)state;
+    const double rows = going_back("deeplabv3-resnet-50", 8, "net");
+    const double last = going_back("segformer-b2", 16, "decode_head");
+    golden_holds(fabs(rows / 3.03 - 1) < 0.2, "DeepLab's two results: %.2f ms, 3.03 measured", rows);
+    golden_holds(fabs(last / 38.7 - 1) < 0.2, "SegFormer's four levels: %.2f ms, 38.7 measured", last);
+}
+
+/* What a maximum's windows read is saved. */
+static void what_windows_read_is_saved(void **state)
+{
+    (void)state;
+    const char *nets[] = {"resnet-18", "resnet-50"};
+    for (size_t i = 0; i < sizeof nets / sizeof *nets; i++) {
+        const double off = memory_off(nets[i], "train");
+        golden_holds(fabs(off) < 0.01, "%s, training, memory: %+.4f, at most 0.01", nets[i], off);
+    }
+}
+
+/* A border is written by whoever makes what it stands around. */
+static void borders_join(void **state)
+{
+    (void)state;
+    json_t *kernel, *a = kernels_of("forward", "mobilenet-v2-1.0", 128);
+    size_t n;
+    json_array_foreach (json_object_get(a, "kernels"), n, kernel)
+        assert_string_not_equal(json_string_value(json_object_get(kernel, "op")), "pad");
+    json_decref(a);
+    const double off = off_by("mobilenet-v2-1.0", "forward", "busy_ms", "busy_ms");
+    golden_holds(fabs(off) < 0.15, "mobilenet-v2-1.0, forward, busy: %+.3f, at most 0.15", off);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(rounds_are_met),
+                                       cmocka_unit_test(third_round_is_met),
+                                       cmocka_unit_test(masks_are_whose_code_makes_them),
+                                       cmocka_unit_test(concatenations_of_many_are_copied),
+                                       cmocka_unit_test(interpolations_are_undone_atomically),
+                                       cmocka_unit_test(what_windows_read_is_saved),
+                                       cmocka_unit_test(borders_join),
                                        cmocka_unit_test(the_loss_alone_keeps_no_logits),
                                        cmocka_unit_test(grouped_filters_keep_pictures),
                                        cmocka_unit_test(narrow_nets_hold_what_they_held),

@@ -259,7 +259,7 @@ void ft__read_pool(ft_graph_reader *r, ft_at at)
     if (ft__graphfile_failed(r)) return;
     dim[0] = x.dim[0];
     dim[1] = x.dim[1];
-    double taps = 1;
+    double taps = 1, whole = 1;
     for (int i = 0; i < space; i++) {
         double reach = (double)dilation[i] * (double)(window[i] - 1) + 1, in = (double)x.dim[2 + i];
         double steps = (in + 2 * (double)pad[i] - reach) / (double)stride[i];
@@ -269,6 +269,7 @@ void ft__read_pool(ft_graph_reader *r, ft_at at)
             return;
         }
         dim[2 + i] = (int64_t)out;
+        whole *= (double)window[i];
         taps *= fmin((double)window[i], ceil(in / (double)dilation[i])); /* kernels clip windows to the picture */
     }
     if (!ft__graphfile_possible(r, x.dims, dim)) return;
@@ -281,6 +282,7 @@ void ft__read_pool(ft_graph_reader *r, ft_at at)
     b->channels_last = last;
     out.ref = maximum ? ft__pool(b, at, in, rows, cols, fmin(taps, 1e6))
                       : ft__resize(b, at, "pool", in, rows, cols, &mean);
+    if (!maximum && b->status == FT_OK) b->g->nodes[b->g->node_count - 1].each = whole;
     b->channels_last = before;
     ft__graphfile_give(r, 0, &out);
 }
