@@ -81,7 +81,7 @@ static void ask(ft_fusion *f)
 {
     const ft_graph *g = f->g;
     each_far_read(f, mark_asked);
-    if (!f->inference) keep_windows(f);
+    if (!f->inference && !(f->how & FT_FUSE_REDUCTIONS_END)) keep_windows(f);
     for (int32_t b = 0; b < g->block_count; b++) {
         const ft_block *block = &g->blocks[b];
         if (block->carry_out != FT_NONE) f->flags[f->root[block->carry_out]] |= FT_FAR | FT_WHOLE_COPY;
