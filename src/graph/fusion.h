@@ -125,6 +125,12 @@ void ft__fusion_emit(ft_fusion *f, const ft_node *n);
 void ft__fusion_hold(ft_fusion *f, ft_ref x); /* nothing runs, but x is still there */
 /* The kernel of a group, and the small ones beside it; returns the number of its node or -1 when nobody needs it. */
 int32_t ft__fusion_kernel(ft_fusion *f, int32_t block, int32_t group, ft_fused *out);
+/* The gradient of elements that were picked one by one (torch.gather): added to their places atomically. */
+static inline bool ft__fusion_puts_back(const ft_node *n)
+{
+    return n->verb == FT_DO_COPY && n->in_place && n->phase == FT_BACKWARD && n->in_count == 3 && n->out_count &&
+           n->walk == FT_WALK_ATOMIC;
+}
 /* The operand with the most bytes. */
 int32_t ft__fusion_widest(const ft_fused *k);
 /* Lets a group's results take the memory of operands that die with it, and the logits' gradient that of the logits. */

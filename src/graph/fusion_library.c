@@ -110,6 +110,22 @@ static void scatter(ft_fusion *f, const ft_node *n)
     ft__fusion_emit(f, &cast);
 }
 
+/* Each lane has its own row of the table, as DeBERTa's positions have. */
+static void put_back(ft_fusion *f, const ft_node *n)
+{
+    const ft_tensor *table = &f->g->tensors[n->out[0]], *picked = &f->g->tensors[n->in[1]];
+    const double sums = ft__tensor_numel(table), elements = ft__tensor_numel(picked);
+    ft_node add = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->at, FT_FP32, elements,
+                                  ft__tensor_bytes(picked) + 8 * sums, FT_K_FUSION_ADDS_APART);
+    add.workspace = (float)(4 * sums);
+    ft__fusion_emit_wide(f, &add, n->in, n->in_count, n->out, 1);
+    ft_node cast = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->at, FT_FP32, sums, sums * (4 + table->element_bytes),
+                                   2);
+    cast.workspace = (float)(4 * sums);
+    cast.in[cast.in_count++] = n->out[0];
+    ft__fusion_emit(f, &cast);
+}
+
 /* An average over a wide window is a loop over all of its places, those beyond the picture too (_avg_poolnd of
  * torch/_inductor/lowering.py, PyTorch 2.11): transformers' EfficientNet averages 10x10 pixels in one of 1536x1536. */
 static bool averages_wide(const ft_fusion *f, const ft_node *n)
@@ -188,6 +204,10 @@ void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *node)
     if (node->verb == FT_DO_EMBEDDING && node->op.kind == FT_OP_ROW && node->op.pass == FT_PASS_BWD &&
         node->out_count) {
         scatter(f, node);
+        return;
+    }
+    if (ft__fusion_puts_back(node) && !(f->how & ~(unsigned)FT_FUSE_LOSS_ALONE)) {
+        put_back(f, node);
         return;
     }
     if (averages_wide(f, node)) {

@@ -47,6 +47,7 @@ ft_part ft__fusion_part(const ft_node *n)
 {
     if (n->synced || (n->streams && n->verb == FT_DO_CAT)) return FT_LIBRARY;
     if (n->inside && n->verb == FT_DO_COPY) return FT_LIBRARY; /* a product that is added to makes it itself */
+    if (ft__fusion_puts_back(n)) return FT_LIBRARY;
     switch (n->verb) {
     case FT_DO_VIEW:
     case FT_DO_SLICE:
