@@ -16,14 +16,14 @@
 
 static bool is_row(const ft_node *n, const char *name) { return n->op.kind == FT_OP_ROW && !strcmp(n->op.name, name); }
 
-/* The first result of such a node follows, element by element, from its operands. */
+/* The first result of such a node follows, element by element, from its operands. Concatenations are not among what the
+ * partitioner runs again (default_recomputable_ops). */
 static bool repeatable(const ft_node *n)
 {
     if (n->in_place || n->count != 1 || n->out_count < 1) return false;
     switch (n->verb) {
     case FT_DO_POINTWISE:
     case FT_DO_COPY:
-    case FT_DO_CAT:
     case FT_DO_FILL: return true;
     case FT_DO_BATCHNORM: return n->phase == FT_FORWARD; /* given its moments, which are small, and saved */
     case FT_DO_ROW: /* given the row's maximum and sum, or its moments: small, and saved */

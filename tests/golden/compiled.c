@@ -63,7 +63,7 @@ static void third_round_is_met(void **state)
     (void)state;
     const errors third = of_round(3, false);
     assert_int_equal((int)third.rows, 39);
-    golden_holds(third.busy < 0.11, "third round, busy: %.3f, at most 0.11", third.busy);
+    golden_holds(third.busy < 0.1, "third round, busy: %.3f, at most 0.1", third.busy);
     golden_holds(third.wall < 0.105, "third round, wall: %.3f, at most 0.105", third.wall);
     golden_holds(third.memory < 0.07, "third round, memory: %.3f, at most 0.07", third.memory);
 }
@@ -210,6 +210,8 @@ static void concatenations_of_many_are_copied(void **state)
     const double deep = memory_off("densenet-201", "forward"), other = memory_off("densenet-121", "forward");
     golden_holds(fabs(deep) < 0.02, "densenet-201, memory: %+.4f, at most 0.02", deep);
     golden_holds(fabs(other) < 0.09, "densenet-121, memory: %+.4f, at most 0.09", other);
+    const double saved = memory_off("densenet-201", "train"); /* none is computed again */
+    golden_holds(fabs(saved) < 0.03, "densenet-201, training, memory: %+.4f, at most 0.03", saved);
     json_t *kernel, *a = kernels_of("forward", "densenet-201", 64);
     double copies = 0;
     size_t n;
@@ -239,6 +241,8 @@ static double going_back(const char *net, int batch, const char *name)
 static void interpolations_are_undone_atomically(void **state)
 {
     (void)state;
+    const double picked = off_by("deberta-v2", "train", "busy_ms", "busy_ms"); /* judged on, not chosen */
+    golden_holds(fabs(picked) < 0.05, "deberta-v2, training, busy: %+.3f, at most 0.05", picked);
     const double rows = going_back("deeplabv3-resnet-50", 8, "net");
     const double last = going_back("segformer-b2", 16, "decode_head");
     golden_holds(fabs(rows / 3.03 - 1) < 0.2, "DeepLab's two results: %.2f ms, 3.03 measured", rows);
