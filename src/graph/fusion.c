@@ -78,6 +78,10 @@ static void open_books(ft_fusion *f)
             f->part[i] = (uint8_t)(fused && !ft__fusion_joins_many(f, b, i) ? part_of(f, n) : FT_LIBRARY);
             if (f->part[i] == FT_POINT && n->verb == FT_DO_POOL && n->phase == FT_FORWARD && n->out_count > 1)
                 f->g->tensors[n->out[1]].element_bytes = 1; /* where in its window: a compiler needs no more */
+            if (f->part[i] == FT_POINT && ft__fusion_partial_sums(f, n)) {
+                f->part[i] = FT_LIBRARY;
+                f->g->tensors[n->out[0]].element_bytes = FT_PARTIAL_SUMS * 4;
+            }
             if (f->part[i] == FT_GLUE) continue;
             for (int k = 0; k < n->in_count; k++) f->uses[f->root[n->in[k]]]++;
             for (int k = 0; k < n->out_count; k++) {

@@ -3,7 +3,8 @@
  * fusion.c walks, fusion_member.c knows the operators, fusion_group.c decides who runs with whom, fusion_keep.c what
  * the backward pass computes again instead of reading it, fusion_kernel.c what a fused kernel moves, fusion_library.c
  * what a compiler does around library calls, fusion_joined.c what it copies together, fusion_moments.c what runs before
- * a norm, fusion_over.c what is written over, fusion_vector.c which of the library's kernels it does not call. */
+ * a norm, fusion_over.c what is written over, fusion_picture.c what it makes of windows, fusion_vector.c which of the
+ * library's kernels it does not call. */
 #ifndef FT_GRAPH_FUSION_H
 #define FT_GRAPH_FUSION_H
 #include "graph/graph.h"
@@ -131,6 +132,10 @@ static inline bool ft__fusion_puts_back(const ft_node *n)
     return n->verb == FT_DO_COPY && n->in_place && n->phase == FT_BACKWARD && n->in_count == 3 && n->out_count &&
            n->walk == FT_WALK_ATOMIC;
 }
+/* An interpolation of what a product with a bias made: Inductor adds the bias at every read, which makes eight of four,
+ * more than it computes inside of others (realize_reads_threshold: 4). Two partial sums of it are written, in fp32. */
+enum { FT_PARTIAL_SUMS = 2 };
+bool ft__fusion_partial_sums(const ft_fusion *f, const ft_node *n);
 /* The operand with the most bytes. */
 int32_t ft__fusion_widest(const ft_fused *k);
 /* Lets a group's results take the memory of operands that die with it, and the logits' gradient that of the logits. */
@@ -143,6 +148,8 @@ void ft__fusion_apart(ft_fusion *f, int32_t block, int32_t group, ft_fused *k, c
 /* Whether the node at `at` of the graph belongs to a concatenation that a compiler copies together; the copies. */
 bool ft__fusion_joins_many(const ft_fusion *f, int32_t block, int32_t at);
 void ft__fusion_join(ft_fusion *f, int32_t block, int32_t at);
+/* The kernels of a window or an interpolation that is computed by itself; false: it is none. */
+bool ft__fusion_picture(ft_fusion *f, const ft_node *n);
 /* A node that stays as it is, or nearly. */
 void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *n);
 /* A generated kernel over `space` elements. */

@@ -4,9 +4,7 @@
  * arithmetic (torch/_inductor/fx_passes/pad_mm.py): operands with an odd edge are copied into larger ones, the result
  * is a view of a larger one. GPT-2's 50257 words become 50264 in each of the head's three products.
  *
- * The gradient of a lookup becomes a zeroed table in fp32 into which rows are added atomically, and a cast; that of an
- * interpolation four such tables, one for each neighbour, and their sum. */
-#include <math.h>
+ * The gradient of a lookup becomes a zeroed table in fp32 into which rows are added atomically, and a cast. */
 #include <string.h>
 
 #include "graph/fusion.h"
@@ -126,68 +124,6 @@ static void put_back(ft_fusion *f, const ft_node *n)
     ft__fusion_emit(f, &cast);
 }
 
-/* An average over a wide window is a loop over all of its places, those beyond the picture too (_avg_poolnd of
- * torch/_inductor/lowering.py, PyTorch 2.11): transformers' EfficientNet averages 10x10 pixels in one of 1536x1536. */
-static bool averages_wide(const ft_fusion *f, const ft_node *n)
-{
-    return n->verb == FT_DO_POOL && n->phase == FT_FORWARD && n->each > FT_K_FUSION_WINDOW && n->out_count == 1 &&
-           !(f->how & ~(unsigned)FT_FUSE_LOSS_ALONE);
-}
-
-static void average(ft_fusion *f, const ft_node *n)
-{
-    const ft_tensor *t = &f->g->tensors[n->out[0]];
-    ft_node loop = ft__fusion_node(FT_DO_ROW, n->phase, n->at, t->dtype, ft__tensor_numel(t) * n->each,
-                                   ft__tensor_bytes(&f->g->tensors[n->in[0]]) + ft__tensor_bytes(t),
-                                   FT_K_FUSION_WINDOW_STEP);
-    ft__fusion_emit_wide(f, &loop, n->in, n->in_count, n->out, 1);
-}
-
-/* A pixel's gradient goes to four neighbours (torch/_decomp/decompositions.py, _upsample_linear, whose lookups are
- * undone by index_put): a zeroed table in fp32 for each, one kernel that adds to all of them atomically, and the sum of
- * the tables. Sizes that are the same go that way too. */
-static bool interpolates_back(const ft_fusion *f, const ft_node *n)
-{
-    if (n->verb != FT_DO_POOL || n->phase != FT_BACKWARD || !n->in_count || !n->out_count) return false;
-    if (strcmp(n->op.name, "upsample") != 0 || !(f->how == 0 || f->how == FT_FUSE_LOSS_ALONE)) return false;
-    const bool same = ft__tensor_numel(&f->g->tensors[n->in[0]]) == ft__tensor_numel(&f->g->tensors[n->out[0]]);
-    return same || n->walk == FT_WALK_LINEAR_BACKWARD || n->walk == FT_WALK_LINEAR_WIDE_BACKWARD ||
-           n->walk == FT_WALK_LINEAR_LAST_BACKWARD;
-}
-
-/* Tables lie NCHW, and so does a gradient that a generated kernel makes. Along a picture's rows neighbours add to one
- * address, and so do the rows below them; where channels lie last every lane adds far from the next. */
-static double waits(const ft_fusion *f, const ft_node *n, double smaller)
-{
-    enum { WARP = 32 };
-    const int32_t maker = f->maker[f->root[n->in[0]]];
-    const bool rows = n->walk == FT_WALK_LINEAR_BACKWARD || n->walk == FT_WALK_LINEAR_WIDE_BACKWARD ||
-                      (maker >= 0 && f->part[maker] != FT_LIBRARY);
-    const double shared = fmin(WARP, sqrt(smaller));
-    return rows ? FT_K_FUSION_ADDS_SHARED * shared * shared : FT_K_FUSION_ADDS_APART;
-}
-
-static void interpolate_back(ft_fusion *f, const ft_node *n)
-{
-    enum { TABLES = 4 };
-    const ft_tensor *from = &f->g->tensors[n->in[0]], *to = &f->g->tensors[n->out[0]];
-    const double pixels = ft__tensor_numel(from), sums = ft__tensor_numel(to), tables = TABLES * 4 * sums;
-    ft_node fill = ft__fusion_node(FT_DO_FILL, n->phase, n->at, FT_FP32, sums, 4 * sums, 0);
-    fill.count = TABLES;
-    fill.workspace = (float)tables;
-    fill.out[fill.out_count++] = n->out[0];
-    ft__fusion_emit(f, &fill);
-    ft_node add = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->at, FT_FP32, pixels,
-                                  ft__tensor_bytes(from) + 2 * tables, TABLES * waits(f, n, pixels / sums));
-    add.workspace = (float)tables;
-    ft__fusion_emit_wide(f, &add, n->in, n->in_count, n->out, 1);
-    ft_node sum = ft__fusion_node(FT_DO_POINTWISE, n->phase, n->at, FT_FP32, sums, tables + ft__tensor_bytes(to),
-                                  TABLES);
-    sum.workspace = (float)tables;
-    sum.in[sum.in_count++] = n->out[0];
-    ft__fusion_emit(f, &sum);
-}
-
 /* Of what a checkpoint would run again a compiler runs only what somebody reads: not the product whose sum over ranks
  * was saved. */
 static bool idle(const ft_fusion *f, const ft_node *n)
@@ -210,14 +146,7 @@ void ft__fusion_library(ft_fusion *f, int32_t block, const ft_node *node)
         put_back(f, node);
         return;
     }
-    if (averages_wide(f, node)) {
-        average(f, node);
-        return;
-    }
-    if (interpolates_back(f, node)) {
-        interpolate_back(f, node);
-        return;
-    }
+    if (ft__fusion_picture(f, node)) return;
     ft_node n = *node;
     if (pays(&n.op)) pad(f, block, &n);
     ft__fusion_emit(f, &n);

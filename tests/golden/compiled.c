@@ -64,8 +64,8 @@ static void third_round_is_met(void **state)
     const errors third = of_round(3, false);
     assert_int_equal((int)third.rows, 39);
     golden_holds(third.busy < 0.1, "third round, busy: %.3f, at most 0.1", third.busy);
-    golden_holds(third.wall < 0.105, "third round, wall: %.3f, at most 0.105", third.wall);
-    golden_holds(third.memory < 0.07, "third round, memory: %.3f, at most 0.07", third.memory);
+    golden_holds(third.wall < 0.095, "third round, wall: %.3f, at most 0.095", third.wall);
+    golden_holds(third.memory < 0.05, "third round, memory: %.3f, at most 0.05", third.memory);
 }
 
 /* Nobody else has the logits: their gradient is written over them, and nothing was chosen on these peaks. */
@@ -245,6 +245,8 @@ static void interpolations_are_undone_atomically(void **state)
     golden_holds(fabs(picked) < 0.05, "deberta-v2, training, busy: %+.3f, at most 0.05", picked);
     const double rows = going_back("deeplabv3-resnet-50", 8, "net");
     const double last = going_back("segformer-b2", 16, "decode_head");
+    const double held = memory_off("segformer-b2", "train"); /* levels are kept as partial sums, in fp32 */
+    golden_holds(fabs(held) < 0.03, "segformer-b2, training, memory: %+.4f, at most 0.03", held);
     golden_holds(fabs(rows / 3.03 - 1) < 0.2, "DeepLab's two results: %.2f ms, 3.03 measured", rows);
     golden_holds(fabs(last / 38.7 - 1) < 0.2, "SegFormer's four levels: %.2f ms, 38.7 measured", last);
 }
