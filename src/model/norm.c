@@ -23,7 +23,8 @@ ft_ref ft__part_norm_bare(ft_maker *m, ft_at at, ft_ref x)
     return ft__cast(b, at, over_root(b, at, x), low);
 }
 
-/* Transformers writes RMSNorm out, and the weight before or after the way back down. */
+/* Transformers writes RMSNorm out, and the weight before or after the way back down. litgpt's class is one for all of
+ * its models: before, and the weight is raised for it. */
 static ft_ref rmsnorm(ft_maker *m, ft_at at, ft_ref x, bool wide)
 {
     ft_build *b = &m->b;
@@ -36,7 +37,7 @@ static ft_ref rmsnorm(ft_maker *m, ft_at at, ft_ref x, bool wide)
         h = ft__cast(b, at, h, low);
         return ft__mul(b, at, weight, h);
     }
-    if (m->arch->norm_weight_fp32) weight = ft__cast(b, at, weight, FT_FP32);
+    if (m->arch->norm_weight_fp32 || m->stack->wide_norms) weight = ft__cast(b, at, weight, FT_FP32);
     if (m->arch->norm_plus_one) weight = ft__pointwise(b, at, "addu", weight);
     h = ft__mul(b, at, weight, h);
     return ft__cast(b, at, h, low);
@@ -118,5 +119,5 @@ ft_ref ft__part_norm(ft_maker *m, ft_at at, ft_ref x, ft_norm kind, bool bias)
     if (kind == FT_LAYERNORM) return ft__layernorm(&m->b, at, x, bias ? FT_BIAS : FT_NO_BIAS);
     if (kind == FT_RMSNORM_BARE) return ft__part_norm_bare(m, at, x);
     if (m->stack->fused_norms || m->engine) return ft__rmsnorm_fused(&m->b, at, x);
-    return rmsnorm(m, at, x, kind == FT_RMSNORM_WIDE);
+    return rmsnorm(m, at, x, kind == FT_RMSNORM_WIDE || m->stack->wide_norms);
 }

@@ -45,6 +45,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
 /* Every trait once: X(name, what it says). */
 #define FT_STACK_FLAGS(X)                                                                                          \
     X(fused_norms, "a norm is one kernel")                                                                         \
+    X(wide_norms, "RMSNorm written out has its weight applied in fp32, before the way back to its input's format") \
     X(fused_rotary, "rotary embedding is one kernel")                                                              \
     X(fused_activations, "an activation, gated or not, is one kernel")                                             \
     X(fused_projections, "queries, keys and values are one product; so are gate and up")                           \
@@ -90,6 +91,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(keeps_checkpoints, "zero 2 and 3, adapters: checkpoints and their gradients stay until all went back")       \
     X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
     X(host_in_turn, "states on the host: fp32 travels, a pass of its own scales it, weights return afterwards")    \
+    X(one_thread, "states on the host: processes that share a server have a thread each to update them")           \
     X(waits_for_weights, "weights on the host: a layer waits for its copy, which hides behind nothing")            \
     X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
     X(tuned_vectors, "decoding, compiled: products of one row are the compiler's own kernels, no library's")       \

@@ -20,8 +20,9 @@
  *
  * GPUs of a server that copy at once share the processor's links, as many as its generation puts on one.
  *
- * Leaves out: links that other jobs use, host memory that is not there, cores that are busy otherwise, processes that
- * have fewer threads than their part of the cores. */
+ * A process that torchrun starts beside others has one thread unless somebody says otherwise (the trait one_thread).
+ *
+ * Leaves out: links that other jobs use, host memory that is not there or not pinned, cores that are busy otherwise. */
 #include "ranks/offload.h"
 
 #include <math.h>
@@ -33,6 +34,7 @@
 typedef struct links {
     double host, pages, drives; /* bytes per ms */
     double memory;              /* of the host, for one GPU; 0: its own, and enough */
+    double ranks;               /* that share a server */
 } links;
 
 static double weight_bytes(const ft_workload *w) { return w->autocast ? 4 : fmax(ft_dtype_bytes(w->dtype), 2); }
@@ -64,7 +66,8 @@ static links links_of(const ft_workload *w, const ft_device *device, double rank
     const double sold = device->pcie_gbps > 0 ? device->pcie_gbps : FT_K_OFFLOAD_USUAL_GBPS;
     const double alone = w->host_gbps > 0 ? w->host_gbps : sold * FT_K_OFFLOAD_OF_LINK;
     const double host = alone / sharing(w, device, sold, ranks);
-    return (links){.host = host * 1e6,
+    return (links){.ranks = ranks,
+                   .host = host * 1e6,
                    .memory = memory_of(w, device, sold, ranks),
                    .pages = (w->host_gbps > 0 ? w->host_gbps : sold) * FT_K_OFFLOAD_OF_PAGES * 1e6,
                    .drives = (w->nvme_gbps > 0 ? w->nvme_gbps : FT_K_OFFLOAD_NVME_GBPS) * 1e6};
@@ -83,6 +86,21 @@ static double updated_here(const ft_workload *w, double on_host)
     return bytes > 0 ? on_host / bytes * ft__tensor_numel(&some) : 0;
 }
 
+/* Of `own` parameters on the host's cores, and what DeepSpeed's engine does to their gradients before. */
+static double updated_ms(const ft_workload *w, const links *l, double own, double on_host, double *scaled)
+{
+    const bool in_turn = ft__stack(w)->host_in_turn, alone = ft__stack(w)->one_thread && l->ranks > 1;
+    const bool narrow = on_host <= own * FT_K_OFFLOAD_NARROW_BYTES;
+    const double cores = own * (narrow ? FT_K_OFFLOAD_UPDATE_NARROW_NS : FT_K_OFFLOAD_UPDATE_NS) * 1e-6;
+    /* States are read and written, gradients read, the weights that go back written. */
+    const double moves = l->memory > 0 ? 2 * (on_host + own * weight_bytes(w)) / l->memory : 0;
+    const double fused = fmax(cores * (alone ? FT_K_OFFLOAD_THREAD : 1), moves);
+    *scaled = in_turn ? fused * FT_K_OFFLOAD_SCALE_SHARE : 0;
+    /* DeepSpeed's Adam is its own, unless a script hands it PyTorch's, tensor by tensor. */
+    if (w->optimizer != FT_ADAMW_LOOP && (w->optimizer != FT_ADAMW_FOREACH || in_turn)) return fused;
+    return fmax(cores * (alone ? FT_K_OFFLOAD_THREAD_APART : 1), moves) * FT_K_OFFLOAD_APART;
+}
+
 static void states(const ft_workload *w, const links *l, const ft_step *s, ft_offload_cost *out)
 {
     const bool in_turn = ft__stack(w)->host_in_turn;
@@ -90,12 +108,7 @@ static void states(const ft_workload *w, const links *l, const ft_step *s, ft_of
     const double micros = fmax((double)w->accumulate, 1);
     const double moved = own * (in_turn ? 4 : weight_bytes(w)), each = moved / l->host;
     const double backward = (s->phase_ms[FT_BACKWARD] + s->phase_ms[FT_RECOMPUTE]) / micros;
-    const bool narrow = on_host <= own * FT_K_OFFLOAD_NARROW_BYTES;
-    double update = own * (narrow ? FT_K_OFFLOAD_UPDATE_NARROW_NS : FT_K_OFFLOAD_UPDATE_NS) * 1e-6;
-    /* States are read and written, gradients read, the weights that go back written. */
-    if (l->memory > 0) update = fmax(update, 2 * (on_host + own * weight_bytes(w)) / l->memory);
-    const double scaled = in_turn ? update * FT_K_OFFLOAD_SCALE_SHARE : 0;
-    if (w->optimizer == FT_ADAMW_FOREACH && !in_turn) update *= FT_K_OFFLOAD_APART; /* DeepSpeed's Adam is its own */
+    double scaled, update = updated_ms(w, l, own, on_host, &scaled);
     if (ft__offloads(w, FT_OFFLOAD_OPTIMIZER_NVME)) update = fmax(update, 2 * on_host / l->drives);
     out->update_ms += update;
     out->copies_ms += each * (micros + 1);

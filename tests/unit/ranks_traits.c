@@ -19,6 +19,7 @@ typedef struct turn {
 
 static const turn turns[] = {
     {"fused_norms", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
+    {"wide_norms", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, SAVED, 1},
     {"fused_rotary", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"fused_activations", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"fused_projections", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
@@ -99,6 +100,7 @@ static const turn turns[] = {
     {"gathers_hold", "deepspeed", "0", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
     {"host_in_turn", "deepspeed", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, -1},
     {"host_in_turn", "fsdp2", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
+    {"one_thread", "deepspeed", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 2, 1, STEP, 1},
     {"waits_for_weights", "fsdp2", "false", "llama-3.2-1b", FT_BF16, 1, 1, 8, 3, 1, STEP, -1},
     {"broadcasts_updates", "megatron", "true", "gpt3-6.7b", FT_BF16, 1, 1, 64, 1, 1, COMM, 1},
     {"copies_buckets", "ddp", "false", "gpt3-6.7b", FT_BF16, 1, 1, 8, 0, 1, STEP, -1},
@@ -181,7 +183,8 @@ static double figure_of(const turn *t, bool turned)
     }
     if (!strcmp(t->trait, "narrow_words")) r.work.autocast = true;
     r.work.accumulate = t->micros;
-    if (!strcmp(t->trait, "host_in_turn")) r.work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
+    if (!strcmp(t->trait, "host_in_turn") || !strcmp(t->trait, "one_thread"))
+        r.work.offload = 1u << FT_OFFLOAD_OPTIMIZER;
     if (!strcmp(t->trait, "waits_for_weights")) r.work.offload = 1u << FT_OFFLOAD_PARAMETERS;
     const bool infers = !strcmp(t->trait, "products_take_in") || !strcmp(t->trait, "issued_ahead");
     if (infers) r.work.task = FT_FORWARD_PASS;
