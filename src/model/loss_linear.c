@@ -24,9 +24,14 @@ typedef struct chunks {
     double times;
 } chunks;
 
-/* As many as the vocabulary is wider than the hidden size, rounded so that a chunk's rows are a power of two. */
-static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t hidden)
+/* Liger: as many as the vocabulary is wider than the hidden size, rounded so that a chunk's rows are a power of two.
+ * Unsloth: one, or four, eight, twelve, so that the logits of each are `gib` in fp32 at most. */
+static int64_t chunk_rows(int64_t rows, int64_t vocab, int64_t hidden, double gib)
 {
+    if (gib > 0) {
+        double of_all = (double)rows * (double)vocab * 4 / (gib * 1073741824);
+        return of_all <= 1 ? rows : (int64_t)ceil((double)rows / (4 * ceil(of_all / 4)));
+    }
     int64_t count = (vocab + hidden - 1) / hidden, least = (rows + count - 1) / count, chunk = 1;
     while (chunk < least) chunk *= 2;
     return chunk < rows ? chunk : rows;
@@ -48,7 +53,7 @@ static bool is_head(const ft_node *n)
     return ft__node_site(n) == FT_SITE_LM_HEAD && n->verb == FT_DO_LINEAR && n->op.kind == FT_OP_GEMM;
 }
 
-static bool find(chunks *c)
+static bool find(chunks *c, double gib)
 {
     for (c->block = 0; c->block < c->g->block_count; c->block++) {
         const ft_block *b = &c->g->blocks[c->block];
@@ -59,7 +64,7 @@ static bool find(chunks *c)
             const ft_tensor *logits = &c->g->tensors[n->out[0]];
             c->rows = logits->rows;
             c->cols = logits->cols;
-            c->chunk = chunk_rows(c->rows, c->cols, c->g->tensors[n->in[0]].cols);
+            c->chunk = chunk_rows(c->rows, c->cols, c->g->tensors[n->in[0]].cols, gib);
             c->times = ceil((double)c->rows / (double)c->chunk);
             return true;
         }
@@ -127,10 +132,10 @@ static bool going_back(const chunks *c)
     return ft__graph_insert(g, block, last + 1, more, count + 1);
 }
 
-bool ft__loss_in_chunks(ft_graph *g)
+bool ft__loss_in_chunks(ft_graph *g, double gib)
 {
     chunks c = {.g = g};
-    if (!find(&c)) return true;
+    if (!find(&c, gib)) return true;
     for (int32_t i = 0; i < g->tensor_count; i++)
         if (g->tensors[i].rows == c.rows && g->tensors[i].cols == c.cols && g->tensors[i].role == FT_ACTIVATION)
             g->tensors[i].rows = c.chunk;

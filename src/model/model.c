@@ -257,7 +257,8 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         ft__build_fail(&m.b, FT_E_MEMORY, "out of memory");
     if (w->task == FT_TRAIN && (kept || w->loss == FT_ENTROPY_FUSED)) ft__loss_fused(g);
     const bool by_chunks = w->loss == FT_ENTROPY_FUSED_LINEAR && arch->design != FT_SOUND; /* whose loss is CTC's */
-    if (w->task == FT_TRAIN && by_chunks && !ft__loss_in_chunks(g)) ft__build_fail(&m.b, FT_E_MEMORY, "out of memory");
+    if (w->task == FT_TRAIN && by_chunks && !ft__loss_in_chunks(g, m.stack->loss_chunk_gib))
+        ft__build_fail(&m.b, FT_E_MEMORY, "out of memory");
     if (w->task == FT_TRAIN && w->loss == FT_ENTROPY_CHUNKED) ft__loss_in_parts(g, w->execution == FT_RUN_EAGER);
     const bool whole_logits = w->loss <= FT_ENTROPY_NARROW;
     if (w->task == FT_TRAIN && w->lora_rank > 0 && m.stack->loss_tokens > 0 && whole_logits)

@@ -150,6 +150,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lora_documents_to, 0, 1e9, "the same, of sequences of so many tokens at most: longer ones are one example") \
     X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
+    X(loss_chunk_gib, 0, 1e3, "`fused_linear`: GiB of fp32 logits that a chunk has at most; 0: Liger's own rows") \
     X(loss_figures, 0, 8, "losses that are taken of every micro-batch's logits once more, to be logged")          \
     X(vocab_multiple, 0, 1e6, "words are filled up to a multiple of so many; 0: as many as the config has")       \
     X(grouped_product_calls, 1, 100, "what the host takes for a product of many experts, in plain ones")          \

@@ -335,8 +335,9 @@ bool ft__is_log_softmax(const ft_node *n); /* the loss' own, either way */
 void ft__loss_fused(ft_graph *g);
 /* Losses of the logits that nothing goes back from, for the log; false: no memory. */
 bool ft__loss_figures(ft_graph *g, int figures);
-/* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time. */
-bool ft__loss_in_chunks(ft_graph *g); /* false: no memory */
+/* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time, of fp32 logits of `gib`
+ * at most (0: Liger's rows). */
+bool ft__loss_in_chunks(ft_graph *g, double gib); /* false: no memory */
 /* A product over all rows becomes as many as there are pieces of them. */
 void ft__part_product(ft_node *n, int64_t rows, int64_t piece);
 /* The same in pieces of so many rows whose logits are kept going forward (a stack's loss_tokens). */

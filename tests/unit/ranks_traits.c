@@ -74,6 +74,7 @@ static const turn turns[] = {
     {"softcaps_in_loss", "pytorch", "true", "gemma-2-2b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, -1},
     {"own_head", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, 1},
     {"packs_head", "pytorch", "true", "llama-3-8b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
+    {"loss_chunk_gib", "unsloth", "0", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"loss_tokens", "pytorch", "128", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"loss_rows", "pytorch", "128", "gpt2", FT_BF16, 1, 1, 1, 0, 1, PEAK, -1},
     {"loss_rows", "pytorch", "256", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, STEP, 1},
@@ -181,6 +182,7 @@ static double figure_of(const turn *t, bool turned)
         r.work.unpack_openly = !strcmp(t->trait, "raises_unpacked");
         r.work.autocast = ft__kbit_prepared(&r.work, &own);
     }
+    if (!strcmp(t->trait, "loss_chunk_gib")) r.work.loss = FT_ENTROPY_FUSED_LINEAR;
     if (!strcmp(t->trait, "narrow_words")) r.work.autocast = true;
     r.work.accumulate = t->micros;
     if (!strcmp(t->trait, "host_in_turn") || !strcmp(t->trait, "one_thread"))
