@@ -115,7 +115,7 @@ static const bound rented_peaks[] = {
 static const bound trained[] = {
     {"VectorLM, Llama 3 8B (A100)", 0.16, 0.06, 18},
     {"lightning-thunder (H100)", 0.09, 0.075, 5},
-    {"swiss-ai, Megatron-LM (GH200)", 0.085, 0.14, 7},
+    {"swiss-ai, Megatron-LM (GH200)", 0.085, 0.075, 7},
     {"EasyContext, Llama 2 7B (A100)", 0.24, 0.235, 5},
     {"chenyaofo, LLaMA 7B by DeepSpeed (A800)", 0.405, 0.395, 9},
     {"Stas Bekman, T5 base by the Trainer", 0.165, 0.035, 8},
