@@ -68,8 +68,9 @@
       "all data ranks share one copy of the sharded; or so many of them (hybrid sharding)")                            \
     FLAG(RESHARD, "reshard", SWITCH, 0, 0, NO_WORDS, DEPENDS, "reshard", 0, NULL, STEPS,                               \
       "--zero 3 drops what it gathered after the forward pass (the default but in FSDP's pipelines)",                  \
-      "true: ZeRO-3 drops gathered parameters after the forward pass and gathers them again; false, and by FSDP in a " \
-      "pipeline: keeps them, there for all micro-batches")                                                             \
+      "true: ZeRO-3 drops gathered parameters after the forward pass and gathers them again; false (PyTorch's "        \
+      "SHARD_GRAD_OP, `reshard_after_forward=False`, which its users call ZeRO-2), and by FSDP in a pipeline: keeps "  \
+      "them, there for all micro-batches")                                                                             \
     FLAG(GATHER_OVERLAP, "gather_overlap", SWITCH, 0, 0, NO_WORDS, 0, "gather-overlap", 0, NULL, STEPS,                \
       "--zero 1 and 2 gather updated parameters beside the next forward pass",                                         \
       "false; true: ZeRO-1 and 2 gather updated parameters beside the next forward pass")                              \
