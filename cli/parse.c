@@ -13,6 +13,7 @@
 #include "config.h"
 #include "meant_number.h"
 #include "options.h"
+#include "several_numbers.h"
 #include "terminal.h"
 #include "unknown_option.h"
 
@@ -168,7 +169,8 @@ static int not_a_number(const cli_command *command, cli_option_id id, const char
                          meant.number);
     if (*meant.number && !meant.foreign)
         return cli_usage(command, "%s takes %s, not \"%s\"; did you mean %s?", flag, takes, value, meant.number);
-    return cli_usage(command, "%s takes %s, not \"%s\"", flag, takes, value);
+    const int several = cli_several_numbers(command, id, flag, value);
+    return several ? several : cli_usage(command, "%s takes %s, not \"%s\"", flag, takes, value);
 }
 
 static int check_value(const cli_command *command, cli_option_id id, const char *value)
