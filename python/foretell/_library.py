@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from . import _find
+from ._encode import encoded, look
 from .errors import Error, NotFoundError
 
 __all__ = ["Context", "DEFAULT", "Settings", "answer", "context"]
@@ -109,8 +110,8 @@ class Context:
         self._handle = ctypes.c_void_p()
         self._of_thread = threading.local()
         options = _Options(
-            predictor=settings.predictor.encode() if settings.predictor else None,
-            calibration=settings.calibration.encode() if settings.calibration else None,
+            predictor=os.fsencode(settings.predictor) if settings.predictor else None,
+            calibration=os.fsencode(settings.calibration) if settings.calibration else None,
         )
         error = _Error()
         status = native.open(
@@ -126,11 +127,9 @@ class Context:
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """One request in, one answer out, as JSON objects; a refusal is an answer with ``"ok": false``."""
-        try:
-            text = json.dumps(request, allow_nan=False, ensure_ascii=False).encode()
-        except (TypeError, ValueError) as error:
-            raise Error(f"the request is not JSON: {error}", code="syntax") from None
-        told: dict[str, Any] = json.loads(self.answer_bytes(text))
+        told: dict[str, Any] = json.loads(self.answer_bytes(encoded(request)))
+        if told.get("ok") is False and str(told["error"].get("where")).startswith("line 1, column"):
+            look(request)  # a column of text that nobody saw is no place
         return told
 
     def answer_bytes(self, request: bytes) -> bytes:

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ._encode import number_of
 from ._keys import CLUSTER, DTYPES, PARALLEL, ModelRequest
 from ._model import dtype_name
 from .errors import Error
 
-__all__ = ["ModelRequest", "request_of"]
+__all__ = ["ModelRequest", "request_of", "request_with"]
 
 
 # Studies that lay their models out themselves: how many GPUs there are is a key of their own.
@@ -31,9 +32,9 @@ def request_of(**given: Any) -> dict[str, Any]:
         if value is None:
             continue
         if key in PARALLEL and not (key == "gpus" and given.get("task") in _LAY_OUT):
-            _inside(request, "parallel", given)[key] = _scalar(key, value)
+            _set_inside(request, "parallel", given, key, value)
         elif key in CLUSTER:
-            _inside(request, "cluster", given)[key] = _scalar(key, value)
+            _set_inside(request, "cluster", given, key, value)
         elif key in ("parallel", "cluster"):
             _inside(request, key, given)
         elif key == "gpu":
@@ -43,14 +44,33 @@ def request_of(**given: Any) -> dict[str, Any]:
     return request
 
 
+def request_with(given: Mapping[Any, Any]) -> dict[str, Any]:
+    """A request from a dictionary, as somebody wrote it."""
+    odd = next((key for key in given if not isinstance(key, str)), None)
+    if odd is not None:
+        raise Error(f"keys of a request are text, not a {type(odd).__name__}", code="wrong_type")
+    return request_of(**given)
+
+
 def _inside(request: dict[str, Any], key: str, given: Mapping[str, Any]) -> dict[str, Any]:
     if key not in request:
-        said = given.get(key) or {}
+        said = given.get(key)
+        said = {} if said is None else said
         if not isinstance(said, Mapping):
-            raise Error(f"{key} is a dictionary", code="wrong_type", where=key)
+            raise Error(f"{key} is a dictionary, not a {type(said).__name__}", code="wrong_type", where=key)
         request[key] = dict(said)
     inner: dict[str, Any] = request[key]
     return inner
+
+
+def _set_inside(request: dict[str, Any], inside: str, given: Mapping[str, Any], key: str, value: Any) -> None:
+    """A keyword of a layout or a cluster; which of two values was meant is not ours to say."""
+    inner = _inside(request, inside, given)
+    if key in inner:
+        raise Error(
+            f'"{key}" is given twice: {key}={value!r} and {inside}={{"{key}": {inner[key]!r}}}', code="usage", where=key
+        )
+    inner[key] = _scalar(key, value)
 
 
 def _gpu(gpu: Any) -> Any:
@@ -65,8 +85,4 @@ def _gpu(gpu: Any) -> Any:
 
 def _scalar(key: str, value: Any) -> Any:
     """PyTorch's dtypes by their names, NumPy's and PyTorch's numbers as Python's own."""
-    if key in DTYPES:
-        return dtype_name(value)
-    if isinstance(value, (str, bool, int, float, Mapping, list, tuple)) or not hasattr(value, "item"):
-        return value
-    return value.item()
+    return dtype_name(value) if key in DTYPES else number_of(value)

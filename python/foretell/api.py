@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from . import _library
 from ._library import Settings
 from ._model import model_document
-from ._request import request_of
+from ._request import request_of, request_with
 from .answers import (
     Answer,
     Choice,
@@ -132,6 +132,10 @@ def kernel(
     >>> foretell.kernel("layernorm", rows=8192, cols=4096, pass_="bwd", gpu="h100_sxm").bound
     'memory'
     """
+    if "task" in sizes:
+        raise Error('kernel() asks the task "kernel"; forecast() takes others', code="usage", where="task")
+    if "pass_" in sizes and "pass" in sizes:
+        raise Error('"pass" is given twice, as pass_ too', code="usage", where="pass")
     if "pass_" in sizes:
         sizes["pass"] = sizes.pop("pass_")
     answer = _answered(
@@ -190,6 +194,12 @@ def batch(
     """
     if errors not in ("keep", "raise"):
         raise Error(f'errors is "keep" or "raise", not {errors!r}', code="out_of_range", where="errors")
+    if isinstance(requests, (str, bytes, Mapping)) or not isinstance(requests, Iterable):
+        kind = type(requests).__name__
+        raise Error(f"requests are a list of dictionaries, not a {kind}", code="wrong_type", where="requests")
+    if threads is not None and not 0 <= threads <= 4096:
+        said = f"threads is a whole number from 0 (one for each core) to 4096, not {threads}"
+        raise Error(said, code="out_of_range", where="threads")
     settings = _settings(predictor, calibration)
     asked = [_documented(each) for each in requests]  # one after the other: capturing is not for threads
 
@@ -215,9 +225,23 @@ def batch(
 
 
 def _settings(predictor: Any, calibration: Any) -> Settings:
-    return Settings(
-        None if predictor is None else os.fspath(predictor), None if calibration is None else os.fspath(calibration)
-    )
+    return Settings(_named("predictor", predictor), _named("calibration", calibration))
+
+
+def _named(key: str, value: Any) -> str | None:
+    """A file or another name, as text that the library's C can hold."""
+    if value is None:
+        return None
+    if not isinstance(value, (str, os.PathLike)):
+        raise Error(f"a {key} is a name or a path, not a {type(value).__name__}", code="wrong_type", where=key)
+    text = os.fsdecode(value)
+    try:
+        fine = b"\0" not in os.fsencode(text)
+    except UnicodeEncodeError:
+        fine = False
+    if not fine:
+        raise Error(f"no {key} can be called {text!r}", code="file", where=key)
+    return text
 
 
 _KINDS: dict[str, type[Answer]] = {
@@ -259,11 +283,8 @@ def _documented(request: Mapping[str, Any]) -> dict[str, Any] | Error:
     """A request of a batch, whose model may be any that :func:`forecast` takes."""
     if not isinstance(request, Mapping):
         return Error(f"a request is a dictionary, not a {type(request).__name__}", code="wrong_type")
-    odd = next((key for key in request if not isinstance(key, str)), None)
-    if odd is not None:
-        return Error(f"keys of a request are text, not a {type(odd).__name__}", code="wrong_type")
     try:
-        asked = request_of(**request)
+        asked = request_with(request)
         if "model" in asked:
             inputs = asked.pop("example_inputs", None)
             asked["model"] = model_document(asked["model"], inputs, task=str(asked.get("task", "train")))

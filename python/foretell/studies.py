@@ -10,7 +10,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ._model import model_document
-from ._request import request_of
+from ._request import request_of, request_with
 from .answers import (
     Answer,
     Choice,
@@ -219,6 +219,8 @@ def sweep(
     """
     document = None if model is None else model_document(model, task="train" if of == "train" else "forward")
     asked = request_of(task="sweep", of=of, model=document, gpu=gpu, **request)
+    if not isinstance(over, (str, Mapping)):
+        raise Error(f"over is a dictionary or a text, not a {type(over).__name__}", code="wrong_type", where="over")
     asked |= {"sweep": over} if isinstance(over, str) else {"over": {key: _listed(each) for key, each in over.items()}}
     settings = _settings(predictor, calibration)
     answered = _answered(asked, settings)
@@ -228,8 +230,10 @@ def sweep(
     def point(at: int) -> dict[str, Any]:
         """What was asked there: answers come GPU by GPU, and the last word of an id is ``key=value``."""
         key, _, value = str(told[at]["id"]).split(" ")[-1].partition("=")
-        own = {key.rpartition(".")[2]: json.loads(value)}
-        return request_of(task=of, model=document, gpu=gpus[at * len(gpus) // len(told)], **{**request, **own})
+        name = key.rpartition(".")[2]
+        rest = {each: _without(name, said) if each in ("parallel", "cluster") else said for each, said in request.items()}
+        asked_here = {**rest, name: json.loads(value)}
+        return request_of(task=of, model=document, gpu=gpus[at * len(gpus) // len(told)], **asked_here)
 
     steps = Collection(kind.from_dict(each, request=point(at), settings=settings) for at, each in enumerate(told))
     steps.warnings = tuple(answered.warnings)
@@ -312,12 +316,16 @@ def _listed(value: Any) -> Any:
     return list(value) if isinstance(value, (tuple, range)) else value
 
 
+def _without(name: str, said: Any) -> Any:
+    return {key: each for key, each in said.items() if key != name} if isinstance(said, Mapping) else said
+
+
 def _comparable(answer: Any) -> dict[str, Any]:
     """The library answers a request once more, with all kernels; an answer that knows none is taken as it is."""
     if isinstance(answer, Answer):
         return dict(answer.request) or answer.to_dict()
     if isinstance(answer, Mapping):
-        return request_of(**answer) if "ok" not in answer else dict(answer)
+        return request_with(answer) if "ok" not in answer else dict(answer)
     raise Error(f"an answer or a request, not a {type(answer).__name__}", code="wrong_type")
 
 

@@ -158,9 +158,9 @@ def test_refusals() -> None:
         foretell.train("gpt2", gpu=GPU, batch=0)
     with refused("wrong_type"):
         foretell.train("gpt2", gpu=GPU, batch="many")  # type: ignore[arg-type]
-    with refused("syntax"):
+    with refused("out_of_range", "quantile"):
         foretell.train("gpt2", gpu=GPU, quantile=float("nan"))
-    with refused("syntax"):
+    with refused("wrong_type", "loader.workers"):
         foretell.train("gpt2", gpu=GPU, loader={"workers": object()})
     with refused("wrong_type", "parallel"):
         foretell.train("gpt2", gpu=GPU, parallel=4)  # type: ignore[arg-type]

@@ -8,11 +8,11 @@ finished are kept as they were cut then.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from .._encode import encoded
 from ..errors import Error
 
 __all__ = ["Chunk", "Cutter", "Range"]
@@ -64,10 +64,10 @@ class Cutter:
             if request is None:
                 break
             try:
-                lines.append(json.dumps(request, allow_nan=False, ensure_ascii=False, sort_keys=True).encode())
-            except (TypeError, ValueError) as error:
+                lines.append(encoded(request, sort_keys=True))
+            except Error as error:
                 number = self._at + len(lines)
-                raise Error(f"request {number}: the request is not JSON: {error}", code="syntax") from None
+                raise Error(f"request {number}: {error}", code=error.code, where=error.where) from None
             seconds += self._estimate(str(request.get("task", "train")))
         if not lines:
             return None
