@@ -50,7 +50,7 @@ def test_a_long_stream_is_taken_as_it_is_needed() -> None:
 def test_a_bad_request_names_its_place() -> None:
     with pytest.raises(foretell.Error, match="request 1: a request is a dictionary"):
         list(foretell.map([{**ASK, "m": 8, "k": 8}, "not one"]))  # type: ignore[list-item]
-    with pytest.raises(foretell.Error, match="request 1: the request is not JSON"):
+    with pytest.raises(foretell.Error, match='request 1: m: "m" is nan'):
         list(foretell.map([{**ASK, "m": 8, "k": 8}, {**ASK, "m": float("nan")}]))
 
 

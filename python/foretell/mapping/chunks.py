@@ -67,7 +67,7 @@ class Cutter:
                 lines.append(encoded(request, sort_keys=True))
             except Error as error:
                 number = self._at + len(lines)
-                raise Error(f"request {number}: {error}", code=error.code, where=error.where) from None
+                raise Error(f"request {number}: {error}", code=error.code) from None
             seconds += self._estimate(str(request.get("task", "train")))
         if not lines:
             return None
