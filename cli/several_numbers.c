@@ -67,7 +67,7 @@ static void find_step(several *s)
         adds = adds && s->x[i] - s->x[i - 1] == by;
         multiplies = multiplies && s->x[i] == s->x[i - 1] * times;
     }
-    if (adds && by > 0) snprintf(s->step, sizeof s->step, by == 1 ? "" : ":%.6g", by);
+    if (adds && by > 0 && by != 1) snprintf(s->step, sizeof s->step, ":%.6g", by);
     if (multiplies && times >= 2 && times <= 1e6 && times == (double)(long)times && !(adds && by == 1))
         snprintf(s->step, sizeof s->step, ":x%.6g", times);
 }
