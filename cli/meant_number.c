@@ -51,18 +51,32 @@ static bool off_any(char *text, const char *const *words, size_t count)
     return false;
 }
 
-/* "16,384" as "16384": groups of three behind the first comma. */
+/* "16,384", "16_384" and "16'384" as "16384": groups of three behind the first mark, which are all alike. */
 static void ungroup(char *text)
 {
-    const char *comma = strchr(text, ',');
-    if (!comma || comma == text) return;
-    for (const char *at = comma; *at == ','; at += 4)
+    const char *first = strpbrk(text, ",_'");
+    if (!first || first == text) return;
+    const char mark = *first;
+    for (const char *at = first; *at == mark; at += 4)
         if (strspn(at + 1, "0123456789") < 3 ||
-            (at[4] && at[4] != ',' && at[4] != '.' && !isalpha((unsigned char)at[4])))
+            (at[4] && at[4] != mark && at[4] != '.' && !isalpha((unsigned char)at[4])))
             return;
     char *to = text;
     for (const char *at = text; *at; at++)
-        if (*at != ',') *to++ = *at;
+        if (*at != mark) *to++ = *at;
+    *to = '\0';
+}
+
+/* Digits as an input method of East Asia types them: U+FF10 to U+FF19. */
+static void narrow(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; at++)
+        if (!strncmp(at, "\xef\xbc", 2) && (unsigned char)at[2] >= 0x90 && (unsigned char)at[2] <= 0x99) {
+            *to++ = (char)('0' + ((unsigned char)at[2] - 0x90));
+            at += 2;
+        } else
+            *to++ = *at;
     *to = '\0';
 }
 
@@ -93,6 +107,7 @@ cli_meant cli_meant_number(const char *text)
     const char *power = "";
     if (strlen(text) >= sizeof said) return meant;
     for (size_t i = 0; i <= strlen(text); i++) said[i] = (char)tolower((unsigned char)text[i]);
+    narrow(said);
     trim(said);
     if (binary(said, &meant)) return meant;
     meant.foreign = off_any(said, others, sizeof others / sizeof *others);

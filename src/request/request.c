@@ -149,10 +149,12 @@ static ft_status check_foreign_keys(const json_t *object, const char *op_name, c
                                     size_t common, ft_error *err)
 {
     json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators take a non-const object, change nothing */
-    for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
+    int unknown = 0;
+    for (void *it = json_object_iter(readable); it && unknown < FT_SLIPS; it = json_object_iter_next(readable, it)) {
         const char *key = json_object_iter_key(it);
         bool mine = false;
         for (size_t i = 0; i < count && !mine; i++) mine = !strcmp(known[i], key);
+        unknown += !mine;
         if (mine || (!names_a_field(key) && ft__nearest(key, known, count))) continue;
         char list[240] = "";
         for (size_t i = common, at = 0; i < count && at < sizeof list; i++)

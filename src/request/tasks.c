@@ -92,10 +92,13 @@ ft_key_id ft__task_key(ft_ask task, const char *key)
 static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft_error *err)
 {
     json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators change nothing */
-    for (void *it = json_object_iter(readable); it; it = json_object_iter_next(readable, it)) {
-        const char *key = json_object_iter_key(it), *layout = ft__parallel_key(key), *why = ft__foreign_unasked(key);
-        int shown = (int)ft__utf8_cut(key, 100);
+    int unknown = 0; /* nobody slips so often: a line of 16 MiB would be compared for a minute */
+    for (void *it = json_object_iter(readable); it && unknown < FT_SLIPS; it = json_object_iter_next(readable, it)) {
+        const char *key = json_object_iter_key(it);
         if (ft__task_key(task, key) != FT_KEY_COUNT) continue;
+        unknown++;
+        const char *layout = ft__parallel_key(key), *why = ft__foreign_unasked(key);
+        int shown = (int)ft__utf8_cut(key, 100);
         if (ft__among(ft__tasks[task].refused, key))
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "\"%s\" has no place in a request of the task \"%s\"", key,
                                ft__ask_words[task]);
