@@ -82,6 +82,21 @@ static bool trains_adapters(const json_t *object)
     return ft__key_get(object, FT_KEY_ID_LORA_RANK) || ft__key_get(object, FT_KEY_ID_LORA);
 }
 
+/* A number of GPUs up to the next ',' or ':', written as any other whole number is: 8, 1e3. Moves *at behind it. */
+static bool count_at(const char **at, int64_t *out)
+{
+    char text[32];
+    *out = 0;
+    *at += strspn(*at, " ");
+    size_t length = strcspn(*at, ",:"), kept = length;
+    while (kept > 0 && (*at)[kept - 1] == ' ') kept--;
+    if (kept >= sizeof text) return false;
+    memcpy(text, *at, kept);
+    text[kept] = '\0';
+    *at += length;
+    return ft__whole_parse(text, out) && *out >= 1 && *out <= MOST_GPUS;
+}
+
 static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_error *err)
 {
     const json_t *value = ft__key_get(object, FT_KEY_ID_CHOOSE_GPUS);
@@ -103,23 +118,29 @@ static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_erro
     }
     if (!items) return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0, "\"gpus\" must not be an empty list");
     if (!json_is_string(value)) return FT_OK;
-    char *end = NULL;
     const char *said = json_string_value(value);
     for (const char *at = said; strchr(said, ',');) { /* as a command line lists them */
-        long long one = strtoll(at, &end, 10);
-        if (end == at || (*end && *end != ',') || one < 1 || one > MOST_GPUS || r->count_count == FT_CHOOSE_COUNTS)
+        int64_t one;
+        if (!count_at(&at, &one) || (*at && *at != ',') || r->count_count == FT_CHOOSE_COUNTS)
             return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
                                "\"gpus\" must be whole numbers from 1 to 2^20, at most %d of them, got \"%.40s\"",
                                FT_CHOOSE_COUNTS, said);
         add_count(r, one);
-        if (!*end) return FT_OK;
-        at = end + 1;
+        if (!*at++) return FT_OK;
     }
-    long long low = strtoll(said, &end, 10), high = end != said && *end == ':' ? strtoll(end + 1, &end, 10) : low;
-    if (end == said || *end || low < 1 || high < low || high > MOST_GPUS)
+    const char *at = said;
+    int64_t low, high;
+    bool read = count_at(&at, &low);
+    high = low;
+    if (read && *at == ':') {
+        at++;
+        read = count_at(&at, &high);
+    }
+    if (!read || *at || high < low)
         return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
-                           "\"gpus\" must be a number, a list or a range from 1 up, as \"8:512\", got \"%.40s\"", said);
-    for (long long n = low; r->count_count < FT_CHOOSE_COUNTS; n *= 2) {
+                           "\"gpus\" must be a number, a list or a range from 1 to 2^20, as \"8:512\", got \"%.40s\"",
+                           said);
+    for (int64_t n = low; r->count_count < FT_CHOOSE_COUNTS; n *= 2) {
         r->counts[r->count_count++] = n < high ? n : high;
         if (n >= high) break;
     }
