@@ -166,7 +166,10 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v)
                  "Live bytes on one GPU while the step runs, stacked by what they are. The table of memory has the "
                  "figures of the peak.");
     ft__svg_keys(out, f, 0, 0, keys, key_count);
-    ft__svg_ruler_time(out, &x, top, bottom);
+    if (c.untimed)
+        ft__svg_ruler_x_at(out, &x, top, bottom, "kernels, in order", NULL, 0);
+    else
+        ft__svg_ruler_time(out, &x, top, bottom);
     ft__svg_ruler_y(out, &y, x.from, x.to, "GiB");
     for (int k = 0; k < KINDS; k++) add_layer(out, f, &c, k, &x, &y);
     if (near) add_capacity(out, &x, &y, capacity, v->step->memory.peak_bytes / GIB);

@@ -39,6 +39,7 @@ typedef struct ft_memory_course {
     size_t count;
     double end;
     bool slanted; /* linear from one moment to the next; otherwise steps */
+    bool untimed; /* nothing takes time (the task "memory"): moments stand in their order, 0, 1, 2, ... */
 } ft_memory_course;
 
 double ft__course_total(const ft_course_moment *m);

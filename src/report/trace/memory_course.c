@@ -200,7 +200,12 @@ static bool course_of_stage(const ft_step_view *v, ft_memory_course *out)
 bool ft__memory_course(const ft_step_view *v, ft_memory_course *out)
 {
     *out = (ft_memory_course){0};
-    return v->ranked ? course_of_stage(v, out) : course_of_kernels(v, out);
+    if (!(v->ranked ? course_of_stage(v, out) : course_of_kernels(v, out))) return false;
+    if (out->end > 0) return true;
+    out->untimed = true; /* all of it would stand at one place */
+    for (size_t i = 0; i < out->count; i++) out->at[i].ms = (double)i;
+    out->end = (double)out->count;
+    return true;
 }
 
 void ft__memory_course_thin(ft_memory_course *c, double bins)
