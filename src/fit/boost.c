@@ -170,7 +170,8 @@ static void settle_leaves(const ft_boost_data *d, const uint8_t *leaf, const flo
     }
     double largest = 0;
     for (int l = 0; l < FT_TREE_LEAVES; l++) {
-        g[l] = o->rate * g[l] / (w[l] + o->ridge) / FT_LEAF_UNIT;
+        const double held = w[l] + o->ridge; /* 0 of a leaf without rows, which says nothing */
+        g[l] = held > 0 ? o->rate * g[l] / held / FT_LEAF_UNIT : 0;
         largest = fmax(largest, fabs(g[l]));
     }
     /* One byte a leaf, in steps of a power of two; what rounding takes, later trees give back. */

@@ -192,6 +192,9 @@ static void the_ridge_holds_small_leaves_back(void **state)
         fit(&one);
         assert_true(fabs(predict(high) - 50 / (50 + one.ridge)) < 0.006 /* leaves of about 1 come in steps of 0.01 */);
         assert_true(fabs(predict(low) + 50 / (50 + one.ridge)) < 0.006 /* leaves of about 1 come in steps of 0.01 */);
+        int said = 0;
+        for (int l = 0; l < FT_TREE_LEAVES; l++) said += fitted.trees[0].leaf[l] != 0;
+        assert_int_equal(2, said); /* a leaf without rows says nothing, without a ridge too */
     }
 }
 
