@@ -46,6 +46,7 @@ typedef struct run {
 
 typedef struct batch {
     ft_context *ft;
+    const char *named; /* the file that takes the place of stdin; NULL: none does */
     int threads;
     char *bytes; /* read and not yet answered */
     size_t length, room;
@@ -140,7 +141,8 @@ static int fill(batch *b)
         ssize_t got = most ? read(STDIN_FILENO, b->bytes + b->length, most) : 0;
         if (got < 0) {
             if (errno == EINTR) continue;
-            return cli_complain(FT_E_FILE, "cannot read stdin: %s", strerror(errno));
+            return b->named ? cli_complain(FT_E_FILE, "%s: cannot read requests: %s", b->named, strerror(errno))
+                            : cli_complain(FT_E_FILE, "cannot read stdin: %s", strerror(errno));
         }
         if (got == 0) b->ended = true;
         b->length += (size_t)got;
@@ -237,7 +239,7 @@ int cli_batch(const cli_args *args)
     int64_t threads = 0;
     cli_shard shard = {0};
     ft_error err = {0};
-    batch b = {0};
+    batch b = {.named = args->operand_count && strcmp(args->operands[0], "-") != 0 ? args->operands[0] : NULL};
     int status = cli_whole(args, OPT_THREADS, 0, 256, &threads);
     if (!status) status = cli_real(args, OPT_QUANTILE, 0.5, 0.99, &options.quantile);
     if (!status) status = cli_shard_read(args, OPT_LINES_SHARD, &shard);

@@ -23,7 +23,7 @@
 #endif
 
 /* strerror_r has two incompatible forms; glibc's returns the text. */
-static ft_status file_error(ft_error *err, const char *verb, const char *path, int code)
+ft_status ft__file_fault(ft_error *err, const char *verb, const char *path, int code)
 {
     if (code == ENOMEM) return ft__fail_at(err, FT_E_MEMORY, path, 0, 0, "out of memory while reading it");
     char buffer[128];
@@ -55,7 +55,7 @@ ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length
     *out = NULL;
     *length = 0;
     int fd = open_to_read(path);
-    if (fd < 0) return file_error(err, "open", path, errno);
+    if (fd < 0) return ft__file_fault(err, "open", path, errno);
 
     /* The size is a hint: right for files, zero for pipes. One byte more than it, so that the end shows at once. */
     struct stat info;
@@ -74,7 +74,7 @@ ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length
             if (text) room = room > SIZE_MAX / 4 ? SIZE_MAX / 2 : room * 2;
             char *larger = realloc(text, room + 2);
             if (!larger) {
-                status = file_error(err, "read", path, ENOMEM);
+                status = ft__file_fault(err, "read", path, ENOMEM);
                 break;
             }
             text = larger;
@@ -83,7 +83,7 @@ ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length
         ssize_t got = read(fd, text + used, ask > SSIZE_MAX ? SSIZE_MAX : ask);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) {
-            status = file_error(err, "read", path, errno);
+            status = ft__file_fault(err, "read", path, errno);
             break;
         }
         if (got == 0) break;
@@ -138,24 +138,24 @@ ft_status ft__file_write(const char *path, const void *data, size_t length, ft_e
     struct stat info;
     if (stat(path, &info) == 0 && !S_ISREG(info.st_mode)) {
         int fd = open(path, O_WRONLY | O_CLOEXEC);
-        if (fd < 0) return file_error(err, "write", path, errno);
+        if (fd < 0) return ft__file_fault(err, "write", path, errno);
         int code = write_all(fd, data, length);
         if (close(fd) != 0 && !code) code = errno;
-        return code ? file_error(err, "write", path, code) : FT_OK;
+        return code ? ft__file_fault(err, "write", path, code) : FT_OK;
     }
 
     /* A link stays a link: the file behind it is replaced. */
     char real[PATH_MAX], temporary[PATH_MAX + 64];
     const char *target = realpath(path, real) ? real : path;
     int fd = open_temporary(target, temporary, sizeof temporary);
-    if (fd < 0) return file_error(err, "write", path, errno);
+    if (fd < 0) return ft__file_fault(err, "write", path, errno);
     int code = write_all(fd, data, length);
     if (!code && fsync(fd) != 0 && errno != EINVAL && errno != ENOTSUP) code = errno;
     if (close(fd) != 0 && !code) code = errno;
     if (!code && rename(temporary, target) != 0) code = errno;
     if (code) {
         unlink(temporary);
-        return file_error(err, "write", path, code);
+        return ft__file_fault(err, "write", path, code);
     }
     return FT_OK;
 }
@@ -165,21 +165,21 @@ static ft_status map(const char *path, int how, const void **out, size_t *length
     *out = NULL;
     *length = 0;
     int fd = open_to_read(path);
-    if (fd < 0) return file_error(err, "open", path, errno);
+    if (fd < 0) return ft__file_fault(err, "open", path, errno);
     struct stat info;
     ft_status status = FT_OK;
     if (fstat(fd, &info) != 0) {
-        status = file_error(err, "read", path, errno);
+        status = ft__file_fault(err, "read", path, errno);
     } else if (!S_ISREG(info.st_mode)) {
         status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "cannot read: it is not a regular file");
     } else if ((uintmax_t)info.st_size > SIZE_MAX / 2) {
-        status = file_error(err, "read", path, EFBIG);
+        status = ft__file_fault(err, "read", path, EFBIG);
     } else if (info.st_size == 0) {
         *out = ""; /* mmap refuses length 0; an empty file is no error here */
     } else {
         void *at = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE | how, fd, 0);
         if (at == MAP_FAILED) {
-            status = file_error(err, "read", path, errno);
+            status = ft__file_fault(err, "read", path, errno);
         } else {
             *out = at;
             *length = (size_t)info.st_size;
@@ -217,7 +217,7 @@ ft_status ft__folder_list(const char *path, const char *suffix, char ***out, siz
     *out = NULL;
     *count = 0;
     DIR *folder = opendir(path);
-    if (!folder) return errno == ENOENT ? FT_OK : file_error(err, "list", path, errno);
+    if (!folder) return errno == ENOENT ? FT_OK : ft__file_fault(err, "list", path, errno);
     char **names = NULL;
     size_t used = 0, room = 0;
     int code = 0;
@@ -248,7 +248,7 @@ ft_status ft__folder_list(const char *path, const char *suffix, char ***out, siz
     closedir(folder);
     if (code) {
         ft__folder_list_free(names, used);
-        return file_error(err, "list", path, code);
+        return ft__file_fault(err, "list", path, code);
     }
     if (used) qsort(names, used, sizeof *names, by_name);
     *out = names;

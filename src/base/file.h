@@ -6,6 +6,8 @@
 #include "base/error.h"
 
 bool ft__file_exists(const char *path);
+/* What cannot be done with a file ("open", "read"), by errno. */
+ft_status ft__file_fault(ft_error *err, const char *verb, const char *path, int code);
 /* The whole file with a NUL behind it, released with free(). */
 ft_status ft__file_read(const char *path, size_t cap, char **out, size_t *length, ft_error *err);
 /* To a temporary, then renamed. */

@@ -48,7 +48,7 @@ static ft_status unknown_name(const char *text, ft_error *err)
                            near);
     return ft__fail_at(err, FT_E_NAME, "cluster.interconnect", 0, 0,
                        "unknown interconnect \"%.*s\"; expected a name (ib_ndr400, roce_400, efa_400, dgx_h100), a "
-                       "file, or words with a rate (\"8x200 Gb/s InfiniBand per node\")",
+                       ".json file, or words with a rate (\"8x200 Gb/s InfiniBand per node\")",
                        (int)ft__utf8_cut(text, 80), text);
 }
 

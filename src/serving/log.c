@@ -9,11 +9,13 @@
  * its number: a log that is read wrongly answers another question. */
 #define _POSIX_C_SOURCE 200809L
 #include <ctype.h>
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "serving/load.h"
@@ -53,23 +55,50 @@ static ft_status broken(const ft_log *l, ft_error *err, const char *what, const 
                        (int)ft__utf8_cut(found, 60), found, *found ? "\"" : "");
 }
 
-static bool next_line(ft_log *l)
+/* Up to the line's end, which is not kept; what is no text is not read to the end of memory. */
+static ft_status read_line(ft_log *l, size_t *length, bool *any, ft_error *err)
 {
+    int c;
+    *length = 0;
+    *any = true;
+    l->number++;
+    while ((c = getc_unlocked(l->file)) != EOF && c != '\n') {
+        if (*length == MOST_LINE) return broken(l, err, "a line of at most 4 MiB was expected", "");
+        if (c == '\0') return broken(l, err, "text was expected, not a null byte (is it UTF-16?)", "");
+        if (*length + 2 > l->room) {
+            size_t room = l->room ? 2 * l->room : 256;
+            char *moved = realloc(l->line, room);
+            if (!moved) return ft__no_memory(err);
+            l->line = moved;
+            l->room = room;
+        }
+        l->line[(*length)++] = (char)c;
+    }
+    if (ferror(l->file)) return ft__file_fault(err, "read", l->path, errno);
+    *any = c != EOF || *length > 0;
+    if (!*any) l->number--;
+    if (*length) l->line[*length] = '\0';
+    l->read += (double)*length + 1;
+    return FT_OK;
+}
+
+/* The next line with anything in it. */
+static ft_status next_line(ft_log *l, bool *more, ft_error *err)
+{
+    *more = true;
     if (l->again) {
         l->again = false;
-        return true;
+        return FT_OK;
     }
-    for (;;) {
-        ssize_t length = getline(&l->line, &l->room, l->file);
-        if (length < 0) return false;
-        l->number++;
-        l->read += (double)length;
-        if (l->number == 1 && !strncmp(l->line, "\xEF\xBB\xBF", 3)) { /* the byte-order mark */
+    for (size_t length = 0;;) {
+        FT_TRY(read_line(l, &length, more, err));
+        if (!*more) return FT_OK;
+        if (l->number == 1 && length >= 3 && !memcmp(l->line, "\xEF\xBB\xBF", 3)) { /* the byte-order mark */
             length -= 3;
-            memmove(l->line, l->line + 3, (size_t)length + 1);
+            memmove(l->line, l->line + 3, length + 1);
         }
         while (length > 0 && isspace((unsigned char)l->line[length - 1])) l->line[--length] = '\0';
-        if (length > 0) return true;
+        if (length > 0) return FT_OK;
     }
 }
 
@@ -116,7 +145,7 @@ static ft_status open_log(const char *path, bool timeless, ft_log **out, ft_erro
     }
     l->file = fopen(path, "r");
     if (!l->file) {
-        ft_status status = ft__fail_at(err, FT_E_FILE, path, 0, 0, "the log of requests cannot be opened");
+        ft_status status = ft__file_fault(err, "open", path, errno);
         ft__log_close(l);
         return status;
     }
@@ -124,7 +153,9 @@ static ft_status open_log(const char *path, bool timeless, ft_log **out, ft_erro
         l->bytes = (double)ftell(l->file);
         rewind(l->file);
     }
-    ft_status status = next_line(l) ? FT_OK : ft__fail_at(err, FT_E_FORMAT, path, 1, 0, "the log has no line");
+    bool any;
+    ft_status status = next_line(l, &any, err);
+    if (status == FT_OK && !any) status = ft__fail_at(err, FT_E_FORMAT, path, 1, 0, "the log has no line");
     if (status == FT_OK) {
         l->json = l->line[0] == '{';
         if (l->json) { /* the first line is a request too; whether it has hashes says what is cached */
@@ -243,7 +274,6 @@ static ft_status read_object(ft_log *l, double *ms, ft_call *out, ft_error *err)
     json_t *object = NULL, *value;
     const char *key;
     bool time = false, input = false, output = false;
-    if (strlen(l->line) > MOST_LINE) return broken(l, err, "a line of at most 4 MiB was expected", "");
     ft_error inner = {0};
     if (ft__json_parse(l->line, strlen(l->line), "", &object, &inner) != FT_OK || !json_is_object(object)) {
         json_decref(object);
@@ -277,7 +307,7 @@ static const double latest_ms = 1e30;
 ft_status ft__log_next(ft_log *l, bool *more, ft_call *out, ft_error *err)
 {
     double ms = 0;
-    *more = next_line(l);
+    FT_TRY(next_line(l, more, err));
     if (!*more) return l->first_seen ? FT_OK : broken(l, err, "the log has no requests", "");
     *out = (ft_call){0};
     FT_TRY(l->json ? read_object(l, &ms, out, err) : read_cells(l, &ms, out, err));

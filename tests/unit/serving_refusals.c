@@ -65,7 +65,7 @@ static void bad_requests_say_where(void **state)
         {",\"concurrency\":1,\"draft\":\"lama-3.2-1b\"", "draft", "unknown model"},
         {",\"concurrency\":1,\"mtp\":17", "mtp", "from 0 to 16"},
         {",\"concurrency\":1,\"speculative\":{\"tokens\":1,\"accepted\":3}", "speculative.accepted", "from 1 to 2"},
-        {",\"trace\":\"/nowhere.csv\"", "/nowhere.csv", "cannot be opened"},
+        {",\"trace\":\"/nowhere.csv\"", "/nowhere.csv", "cannot open: No such file or directory"},
         {",\"concurrency\":1,\"disaggregated\":{\"prefill\":{\"tp\":1}}", "disaggregated.decode", "is missing"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
