@@ -2,6 +2,7 @@
 #include "request/tasks.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -88,6 +89,21 @@ ft_key_id ft__task_key(ft_ask task, const char *key)
     return found;
 }
 
+/* `"serve" and "infer" have it`, of a key that other tasks have: a request without a task is one of training. */
+static bool of_other_tasks(const char *key, ft_ask task, char *out, size_t room)
+{
+    enum { NAMED = 3 };
+    size_t at = 0, named = 0;
+    for (int t = 0; t < FT_ASK_COUNT && named < NAMED; t++) {
+        if (t == (int)task || ft__task_key((ft_ask)t, key) == FT_KEY_COUNT || at >= room) continue;
+        at += (size_t)snprintf(out + at, room - at, "%s\"%s\"", named ? ", " : "", ft__ask_words[t]);
+        named++;
+    }
+    if (named && at < room)
+        snprintf(out + at, room - at, " %s it, \"%s\" has not", named > 1 ? "have" : "has", ft__ask_words[task]);
+    return named > 0;
+}
+
 /* Degrees and networks beside the model's own keys are the commonest slip: on the command line they do stand there. */
 static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft_error *err)
 {
@@ -113,6 +129,9 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
         if (ft__cluster_key(key))
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"cluster\": {\"%s\": ...}",
                                shown, key, key);
+        char others[160];
+        if (of_other_tasks(key, task, others, sizeof others))
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\": %s", shown, key, others);
     }
     return status;
 }

@@ -162,7 +162,10 @@ static void what_cannot_be_is_refused(void **state)
             "unknown key \"pipeline_model_parallel_size\"; it is \"parallel\": {\"pp\": ...}");
     refused("{\"model\":\"gpt2\"," ON ",\"nodes\":2}", FT_E_KEY, "nodes",
             "unknown key \"nodes\"; it is \"cluster\": {\"nodes\": ...}");
-    refused("{\"model\":\"gpt2\"," ON ",\"name\":2}", FT_E_KEY, "name", "unknown key \"name\"");
+    refused("{\"model\":\"gpt2\"," ON ",\"name\":2}", FT_E_KEY, "name",
+            "unknown key \"name\": \"kernel\", \"models\", \"gpus\" have it, \"train\" has not");
+    refused("{\"model\":\"gpt2\"," ON ",\"concurrency\":2}", FT_E_KEY, "concurrency",
+            "unknown key \"concurrency\": \"serve\" has it, \"train\" has not");
     refused("{\"model\":\"gpt2\"," ON ",\"sequence\":1}", FT_E_KEY, "sequence", "unknown key \"sequence\"");
     refused("{\"model\":\"gpt2\"," ON ",\"batchs\":1}", FT_E_KEY, "batchs",
             "unknown key \"batchs\"; did you mean \"batch\"?");
