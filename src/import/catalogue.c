@@ -163,6 +163,12 @@ static ft_status put_over(json_t *config, const json_t *over, ft_error *err)
 {
     const char *key;
     json_t *value, *inner = speaking(config);
+    json_object_foreach ((json_t *)(uintptr_t)over, key, value) {
+        char meant[48];
+        if (strcmp(key, "base") != 0 && !json_object_get(config, key) && ft__config_meant(inner, key, meant))
+            return ft__fail_at(err, FT_E_KEY, "model", 0, 0, "unknown key \"%.*s\"; did you mean \"%s\"?",
+                               (int)ft__utf8_cut(key, 60), key, meant);
+    }
     json_object_foreach ((json_t *)(uintptr_t)over, key, value)
         if (strcmp(key, "base") != 0 && json_object_set(json_object_get(config, key) ? config : inner, key, value) != 0)
             return ft__no_memory(err);

@@ -32,4 +32,7 @@ const ft_model_entry *ft__model_find(const char *name); /* by name or hub id, ca
 ft_status ft__model_open(const char *what, const char *nearest, ft_arch *out, ft_error *err);
 /* The object of a config, or {"base": NAME, key: value, …}: that model of the catalogue with other values. */
 ft_status ft__model_read(const json_t *object, const char *nearest, ft_arch *out, ft_error *err);
+/* The key that was meant by one that the config's type does not read: nearly the same letters. Others say nothing of a
+ * model's layers, as many keys of configs do. */
+bool ft__config_meant(const json_t *config, const char *typed, char meant[48]);
 #endif

@@ -1,11 +1,15 @@
 /* lost.c: what of a config is not read when it is read as another type: the keys that would say something about its
  * layers and that the other type does not know. */
+#include <ctype.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json_write.h"
+#include "base/text.h"
 #include "import/config/architecture.h"
+#include "import/config/config.h"
 
 /* Keys that every config carries and that change no computation here, by their beginnings and ends. */
 static bool is_noise(const char *key)
@@ -30,13 +34,24 @@ static bool is_read(const ft_config_type *type, const char *key)
     return false;
 }
 
-/* Rules name keys in several ways; a file that has the key's letters anywhere is taken to know it. */
+static bool in_word(char c) { return c == '_' || isalnum((unsigned char)c); }
+
+/* The word, not as a part of another ("num_hidden_layer" in "num_hidden_layers"). */
+static bool has_word(const char *text, const char *word)
+{
+    const size_t length = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)); at += length)
+        if ((at == text || !in_word(at[-1])) && !in_word(at[length])) return true;
+    return false;
+}
+
+/* Rules name keys in several ways; a file that has the key anywhere is taken to know it. */
 static bool is_mentioned(const ft_architecture *of, const char *key)
 {
     for (size_t i = 0; i < of->count; i++) {
         ft_text text = {0};
         ft__json_add_tree(&text, of->document[i]);
-        bool there = !text.failed && strstr(text.at, key);
+        bool there = !text.failed && has_word(text.at, key);
         ft__text_free(&text);
         if (there) return true;
     }
@@ -49,6 +64,40 @@ static bool says_shapes(const json_t *value)
     return json_is_integer(value) || json_is_true(value) || json_array_size(value) > 1;
 }
 
+/* The file of a type, or of what it wraps: what stands outside is read as that. */
+static bool open_innermost(const char *type, ft_architecture *opened)
+{
+    if (ft__architecture_open(type, "", opened, NULL) != FT_OK) return false;
+    if (!ft__architecture_wraps(opened)) return true;
+    const char *text = ft__architecture_text(ft__architecture_text_type(opened), &type) ? type : "llama";
+    ft__architecture_close(opened);
+    return ft__architecture_open(text, "", opened, NULL) == FT_OK;
+}
+
+static bool is_slip(const char *typed, const char *key, char meant[48])
+{
+    enum { SLIPS = 2, SHORTEST = 5 };
+    if (!key || strlen(key) < SHORTEST || !ft__within(typed, strlen(typed), key, SLIPS)) return false;
+    snprintf(meant, 48, "%s", key);
+    return true;
+}
+
+bool ft__config_meant(const json_t *config, const char *typed, char meant[48])
+{
+    ft_architecture opened;
+    const char *key, *type = json_string_value(json_object_get(config, "model_type"));
+    json_t *value;
+    if (!type || json_object_get(config, typed) || is_noise(typed) || !open_innermost(type, &opened)) return false;
+    bool slip = false;
+    if (!is_read(&opened.type, typed) && !is_mentioned(&opened, typed)) {
+        json_object_foreach ((json_t *)(uintptr_t)config, key, value) slip = slip || is_slip(typed, key, meant);
+        for (const ft_config_key *k = opened.type.keys; k->name && !slip; k++)
+            slip = is_slip(typed, k->name, meant) || is_slip(typed, k->alias, meant);
+    }
+    ft__architecture_close(&opened);
+    return slip;
+}
+
 void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t room)
 {
     enum { SHOWN = 3 };
@@ -58,12 +107,7 @@ void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t ro
     int lost = 0;
     size_t used = 0;
     *out = '\0';
-    if (ft__architecture_open(type, "", &opened, NULL) != FT_OK) return;
-    if (ft__architecture_wraps(&opened)) { /* what stands outside is read as what is wrapped */
-        const char *text = ft__architecture_text(ft__architecture_text_type(&opened), &type) ? type : "llama";
-        ft__architecture_close(&opened);
-        if (ft__architecture_open(text, "", &opened, NULL) != FT_OK) return;
-    }
+    if (!open_innermost(type, &opened)) return;
     json_object_foreach ((json_t *)r->config, key, value) {
         if (is_noise(key) || !says_shapes(value) || is_read(&opened.type, key) || strlen(key) > 40) continue;
         if (is_mentioned(&opened, key)) continue;
