@@ -209,8 +209,7 @@ typedef struct ft_arch {
     bool never_masks; /* its code makes no mask of its own, traced or not: whisper, dinov2, diffusers' */
     bool no_sdpa;     /* the implementation has eager (or flash) attention alone */
     bool sinks_apart; /* scores with the sink have a name of their own beside those without: gpt_oss */
-    bool keys_spread; /* keys and values are copied for every head once they are there, and attention has a mask:
-                       * falcon-40b */
+    bool keys_spread; /* keys and values are copied for every head, attention has a mask: falcon-40b */
     bool scores_returned; /* a layer returns its probabilities, which live on while the next one runs: bloom, gptj */
     int64_t window;       /* sliding window; 0: none */
     int64_t window_every; /* of each `window_every` layers the last one is full; 0: all alike */
