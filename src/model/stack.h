@@ -102,7 +102,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(keeps_functions, "compiled: values of costly functions that several want are written, not computed again")   \
     X(infers_only, "it builds engines for inference, and trains nothing")                                          \
     X(issued_ahead, "inference, replayed: a pass is issued while the one before it runs")                          \
-    X(products_take_in, "inference, compiled: products do what follows them, joins cost nothing")  \
+    X(products_take_in, "inference, compiled: products do what follows them, joins cost nothing")                  \
     X(by_pytorch, "operators are PyTorch's, whose version may be named; otherwise it has no effect")               \
     X(nvfuser, "TorchScript joins reductions too, whatever its version: nvFuser is turned on")                     \
     X(wide_nchw, "pictures in formats above 16 bits lie in NCHW, whatever the model says")                         \

@@ -59,12 +59,18 @@ static void pictures_are_met(void **state)
 
 /* TensorRT's engines (data/published/tensorrt.jsonl). */
 static const golden_bound engines[] = {
-    {"Ultralytics, TensorRT 10 (T4)", 0.1, 0.34, 20},   {"Ultralytics, TensorRT 8 (A100)", 0.27, 0.37, 9},
-    {"Ultralytics, TensorRT (AGX Orin)", 0.15, 0.37, 10}, {"Ultralytics, TensorRT (AGX Thor)", 0.19, 0.4, 4},
-    {"Ultralytics, TensorRT (DGX Spark)", 0.065, 0.16, 10}, {"Paddle Inference, TensorRT 8.0.3 (T4)", 0.19, 0.43, 12},
-    {"MMDeploy, TensorRT 7.2 (T4)", 0.42, 0.7, 6},        {"1duo, TensorRT 4 (V100)", 0.27, 0.69, 18},
-    {"libingwei, TensorRT (T4)", 0.25, 0.6, 4},            {"RT-DETR's authors, TensorRT (T4)", 0.03, 0.03, 1},
-    {"masahi, TensorRT", 0.25, 0.25, 1},                  {"Ultralytics, TensorRT (Orin NX)", 0.14, 0.35, 10},
+    {"Ultralytics, TensorRT 10 (T4)", 0.1, 0.34, 20},
+    {"Ultralytics, TensorRT 8 (A100)", 0.27, 0.37, 9},
+    {"Ultralytics, TensorRT (AGX Orin)", 0.15, 0.37, 10},
+    {"Ultralytics, TensorRT (AGX Thor)", 0.19, 0.4, 4},
+    {"Ultralytics, TensorRT (DGX Spark)", 0.065, 0.16, 10},
+    {"Paddle Inference, TensorRT 8.0.3 (T4)", 0.19, 0.43, 12},
+    {"MMDeploy, TensorRT 7.2 (T4)", 0.42, 0.7, 6},
+    {"1duo, TensorRT 4 (V100)", 0.27, 0.69, 18},
+    {"libingwei, TensorRT (T4)", 0.25, 0.6, 4},
+    {"RT-DETR's authors, TensorRT (T4)", 0.03, 0.03, 1},
+    {"masahi, TensorRT", 0.25, 0.25, 1},
+    {"Ultralytics, TensorRT (Orin NX)", 0.14, 0.35, 10},
     {"Ultralytics, TensorRT (Orin Nano Super)", 0.18, 0.4, 10},
     {"TensorRT's BERT demo (A100)", 0.075, 0.26, 40},
     {"TensorRT's BERT demo (A30)", 0.06, 0.25, 40},
@@ -193,10 +199,13 @@ static void whole_pictures_are_met(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_are_met),       cmocka_unit_test(engines_are_met),
+        cmocka_unit_test(pictures_are_met),
+        cmocka_unit_test(engines_are_met),
         cmocka_unit_test(denoisers_are_met),
-        cmocka_unit_test(encoders_are_met),       cmocka_unit_test(traces_are_met),
-        cmocka_unit_test(steady_steps_are_met),   cmocka_unit_test(asked_as_they_ran_they_are_nearer),
+        cmocka_unit_test(encoders_are_met),
+        cmocka_unit_test(traces_are_met),
+        cmocka_unit_test(steady_steps_are_met),
+        cmocka_unit_test(asked_as_they_ran_they_are_nearer),
         cmocka_unit_test(whole_pictures_are_met),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);

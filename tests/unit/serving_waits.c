@@ -285,9 +285,12 @@ static void own_traits_go_over_recipes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(prompts_wait_beside_decoders),    cmocka_unit_test(requests_wait_to_be_noticed),
-        cmocka_unit_test(ranks_have_budgets_of_their_own), cmocka_unit_test(caches_go_to_the_host_and_back),
-        cmocka_unit_test(recipes_hold_where_they_say),     cmocka_unit_test(own_traits_go_over_recipes),
+        cmocka_unit_test(prompts_wait_beside_decoders),
+        cmocka_unit_test(requests_wait_to_be_noticed),
+        cmocka_unit_test(ranks_have_budgets_of_their_own),
+        cmocka_unit_test(caches_go_to_the_host_and_back),
+        cmocka_unit_test(recipes_hold_where_they_say),
+        cmocka_unit_test(own_traits_go_over_recipes),
         cmocka_unit_test(versions_stand_on_others),
         cmocka_unit_test(budgets_follow_memory_but_for_one_capability),
     };
