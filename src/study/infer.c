@@ -284,8 +284,11 @@ static ft_status generate(inferrer *f, const ft_infer_request *asked)
 ft_status ft__infer_of(const ft_context *ft, ft_scratch *scratch, const ft_infer_request *r, ft_engine_step step,
                        ft_infer *out, ft_error *err)
 {
-    inferrer f = {
-        .ask = {ft, scratch, r->base, &r->idle, NULL, 0}, .r = out, .engine = r->engine, .step = step, .err = err};
+    inferrer f = {.ask = {.ft = ft, .scratch = scratch, .object = r->base, .idle = &r->idle},
+                  .r = out,
+                  .engine = r->engine,
+                  .step = step,
+                  .err = err};
     *out = (ft_infer){0};
     FT_TRY(look_at_model(&f));
     f.no_length = !out->has_context && !r->seq_count;

@@ -196,7 +196,10 @@ static ft_status lay_out(search *s)
 ft_status ft__largest_of(const ft_context *ft, ft_scratch *scratch, const ft_largest_request *r, ft_largest *out,
                          ft_error *err)
 {
-    search s = {.ask = {ft, scratch, r->base, &r->idle, "cache", 0}, .asked = r, .r = out, .err = err};
+    search s = {.ask = {.ft = ft, .scratch = scratch, .object = r->base, .idle = &r->idle, .used = "cache"},
+                .asked = r,
+                .r = out,
+                .err = err};
     *out = (ft_largest){.family = r->gpt ? "gpt" : "llama", .training = r->training, .gpus = r->gpus};
     FT_TRY(lay_out(&s));
     FT_TRY(set_global_batch(&s));

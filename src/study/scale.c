@@ -221,7 +221,11 @@ static ft_status look_at_model(ft_scaler *s, ft_model_sheet *sheet)
 ft_status ft__scale_of(const ft_context *ft, ft_scratch *scratch, const ft_scale_request *r, ft_scale *out,
                        ft_error *err)
 {
-    ft_scaler s = {.ask = {ft, scratch, r->base, &r->idle, "gather_overlap topology oversubscription", 0},
+    ft_scaler s = {.ask = {.ft = ft,
+                           .scratch = scratch,
+                           .object = r->base,
+                           .idle = &r->idle,
+                           .used = "gather_overlap topology oversubscription"},
                    .asked = r,
                    .r = out,
                    .err = err};
