@@ -11,7 +11,7 @@
       "decoding where `cache` or `kv_dtype` is given; `kernel`, `collective`: [a kernel](#a-kernel-request), [an "     \
       "exchange](#a-collective-request); `serve`: [requests over time](serving.md); `infer`, `largest`, `scale`, "     \
       "`sweep`, `compare`, `models`, `gpus`, `plan`, `choose`, `plan_serve`, `choose_serve`: "                         \
-      "[questions that ask several times](#questions-that-ask-several-times); `draw`: [pictures](#pictures)")          \
+      "[questions that ask several times](#studies); `draw`: [pictures](#pictures)")                                   \
     FLAG(GPU, "gpu", GPU, 0, 0, NO_WORDS, DEPENDS, "gpu", 'g', "GPU",                                                  \
       KERNEL | VALIDATE | TRAIN | TRACE | CHOOSE | EXCHANGE,                                                           \
       "catalogue name or spec file; give it again for several GPUs",                                                   \
@@ -55,7 +55,7 @@
     FLAG(GPU_LAYERS, "gpu_layers", WHOLE, 0, 100000, NO_WORDS, DEPENDS, "gpu-layers", 0, "N", STEPS | INFER,           \
       "llama.cpp files: layers on the GPU, counting the head; the first ones run on the host [all]",                   \
       "all; llama.cpp's `-ngl`: so many layers are the GPU's, the head counted as one, and the first ones the "        \
-      "host's, with their cache ([below](#models-that-a-card-holds-in-part)). Of `prefill` and `decode` with files "   \
+      "host's, with their cache ([below](#models-split-between-card-and-host)). Of `prefill` and `decode` with files " \
       "of llama.cpp's, on one GPU")                                                                                    \
     FLAG(CPU_EXPERTS, "cpu_experts", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "cpu-experts", 0, "N", STEPS | INFER,        \
       "llama.cpp files: layers whose experts stay on the host [none]",                                                 \

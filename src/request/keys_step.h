@@ -78,7 +78,7 @@
       "the host: ZeRO-Offload), `optimizer_nvme` (the same on drives: ZeRO-Infinity), `paged_optimizer` (states in "   \
       "unified memory, which leave when the GPU is full: bitsandbytes'), `activations` (what layers leave for the "    \
       "backward pass), `parameters` (weights, and states with them: ZeRO-3's and FSDP's); "                            \
-      "[below](#what-lies-on-the-host)")                                                                               \
+      "[below](#offloading-to-the-host)")                                                                              \
     FLAG(OFFLOAD_LAYERS, "offload_layers", WHOLE, 1, 100000, NO_WORDS, DEPENDS, "offload-layers", 0, "N",              \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "with --offload activations: number of layers [all but four]",                                                   \
@@ -96,7 +96,7 @@
       "`sft`: tokens; `dpo`: `batch` counts pairs of answers, two sequences each, and a frozen copy of the model runs "\
       "forward over them, too (with adapters the model itself, without them); `orpo`: pairs without a copy; `grpo`: "  \
       "`batch` counts answers, which the model generates before it is trained on them; `ppo`: likewise, with a reward "\
-      "model, and a value model that is trained as well ([below](#what-lies-on-the-host))")                            \
+      "model, and a value model that is trained as well ([below](#offloading-to-the-host))")                           \
     FLAG(REFERENCE, "reference", SWITCH, 0, 0, NO_WORDS, DEPENDS, "reference", 0, NULL, TRAIN | PLANS | CHOOSE,        \
       "a frozen copy of the model runs forward over the same sequences [with dpo, ppo]",                               \
       "true by `dpo` and `ppo`, else false; true: a frozen copy of the model runs forward over the same sequences "    \
@@ -110,7 +110,7 @@
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "with grpo, ppo: tokens of the longest answer, or where answers are cut off [rollout-tokens]",                   \
       "`rollout_tokens`: all answers are equally long; of `grpo` and `ppo`: tokens of the longest answer, or where "   \
-      "answers are cut off (`max_response_length`), for which the step waits ([below](#what-lies-on-the-host))")       \
+      "answers are cut off (`max_response_length`), for which the step waits ([below](#offloading-to-the-host))")      \
     FLAG(ROLLOUT_SAMPLES, "rollout_samples", WHOLE, 1, LARGEST_SIZE, NO_WORDS, 1, "rollout-samples", 0, "N",           \
       TRAIN | PLANS | CHOOSE,                                                                                          \
       "with grpo, ppo: answers per prompt, which is read once",                                                        \
