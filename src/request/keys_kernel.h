@@ -12,7 +12,7 @@
       "gemm, linear, bmm: the reduced dimension; conv2d: filters", NULL)                                               \
     FLAG(B, "b", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "b", 'b', "N", KERNEL, "bmm: matrices in the batch", NULL)       \
     FLAG(LAYOUT, "layout", WORD, 0, 0, WORDS(kernel_layout), DEPENDS, "layout", 0, NULL, KERNEL,                       \
-      "how A and B lie in memory (gemm: nt, bmm: nn), or the images of conv2d (nhwc)", NULL)                           \
+      "memory layout of A and B (gemm: nt, bmm: nn), or of conv2d's images (nhwc)", NULL)                              \
     FLAG(BIAS, "bias", SWITCH, 0, 0, NO_WORDS, DEPENDS, "bias", 0, NULL, KERNEL,                                       \
       "gemm: add a bias (on for linear)", NULL)                                                                        \
     FLAG(QUANTIZED, "quantized", SWITCH, 0, 0, NO_WORDS, DEPENDS, "quantized", 0, NULL, KERNEL,                        \
@@ -40,9 +40,9 @@
     FLAG(KV_LORA, "kv_lora", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 512, "kv-lora", 0, "N", KERNEL,                         \
       "mla: width of the latent", NULL)                                                                                \
     FLAG(ROPE_DIM, "rope_dim", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 64, "rope-dim", 0, "N", KERNEL,                       \
-      "mla: rotated part of a key", NULL)                                                                              \
+      "mla: width of a key's rotary part", NULL)                                                                       \
     FLAG(NOPE_DIM, "nope_dim", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 128, "nope-dim", 0, "N", KERNEL,                      \
-      "mla: unrotated part of a key", NULL)                                                                            \
+      "mla: width of a key's part without rotary embedding", NULL)                                                     \
     FLAG(NAME, "name", TEXT, 0, 0, NO_WORDS, DEPENDS, "name", 0, "NAME", KERNEL,                                       \
       "elementwise: add, gelu, ...; optimizer: adamw, ...", NULL)                                                      \
     FLAG(INPUTS, "inputs", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "inputs", 0, "N", KERNEL,                        \
@@ -64,10 +64,11 @@
     FLAG(R, "r", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "r", 'r', "N", KERNEL, "conv2d: height of the filter",     \
       NULL)                                                                                                            \
     FLAG(S, "s", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "s", 's', "N", KERNEL,                                     \
-      "conv2d: width of the filter; as high as wide", NULL)                                                            \
+      "conv2d: width of the filter [its height]", NULL)                                                                \
     FLAG(STRIDE, "stride", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "stride", 0, "N", KERNEL,                              \
-      "conv2d: step of the filter", NULL)                                                                              \
-    FLAG(PAD, "pad", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 0, "pad", 0, "N", KERNEL, "conv2d: zeros around the image",     \
+      "conv2d: stride of the filter", NULL)                                                                            \
+    FLAG(PAD, "pad", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 0, "pad", 0, "N", KERNEL, "conv2d: zero padding around the "    \
+                                                                                 "image",                              \
       NULL)                                                                                                            \
     FLAG(GROUPS, "groups", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "groups", 0, "N", KERNEL,                              \
       "conv2d: groups of channels", NULL)                                                                              \
@@ -82,23 +83,23 @@
     FLAG(EXPERTS, "experts", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "experts", 0, "N", KERNEL,                     \
       "moe: experts over all --ep ranks", NULL)                                                                        \
     FLAG(SKEW, "skew", REAL, 0, 1e18, NO_WORDS, 0, "skew", 0, "X", KERNEL,                                             \
-      "moe: how unevenly tokens spread; 0 is evenly", NULL)                                                            \
+      "moe: how unevenly tokens are routed; 0 is even", NULL)                                                          \
     FLAG(MOE_ROUTING, "routing", WORD, 0, 0, WORDS(moe_routing), 0, "routing", 0, NULL, KERNEL,                        \
-      "moe: experts get tokens in turn, or tokens pick at random", NULL)                                               \
+      "moe: tokens go to experts in turn, or are routed at random", NULL)                                              \
     FLAG(MOE_EP, "ep", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "ep", 0, "N", KERNEL,                                      \
       "moe: ranks that share the experts; --tokens counts all of them", NULL)                                          \
     FLAG(GATED, "gated", SWITCH, 0, 0, NO_WORDS, DEPENDS, "gated", 0, NULL, KERNEL,                                    \
       "moe: experts have a gate (three matrices); --no-gated: two", NULL)                                              \
     FLAG(MOE_BACKEND, "moe_backend", WORD, 0, 0, WORDS(moe_backend), 0, "moe-backend", 0, NULL, KERNEL,                \
-      "moe: whose grouped products; what the engine picks [any]", NULL)                                                \
+      "moe: whose grouped GEMM kernels [any: what the engine picks]", NULL)                                            \
     FLAG(KERNEL_WEIGHTS, "weights_dtype", WORD, 0, 0, WORDS(storage), 0, "weights-dtype", 0, NULL, KERNEL,             \
       "gemm, moe: weights stored in fewer bits than the arithmetic has", NULL)                                         \
     FLAG(WEIGHT_KERNEL, "weight_kernel", WORD, 0, 0, WORDS(weight_kernel), 0, "weight-kernel", 0, NULL, KERNEL,        \
-      "gemm: whose kernel dequantises them", NULL)                                                                     \
+      "gemm: whose kernel dequantises the weights", NULL)                                                              \
     FLAG(PARAMS, "params", WHOLE, 0, LARGEST_SIZE, NO_WORDS, DEPENDS, "params", 0, "N", KERNEL,                        \
       "optimizer: parameters", NULL)                                                                                   \
     FLAG(TENSORS, "tensors", WHOLE, 0, LARGEST_SIZE, NO_WORDS, 1, "tensors", 0, "N", KERNEL,                           \
-      "optimizer: tensors that hold them", NULL)                                                                       \
+      "optimizer: number of tensors that hold the parameters", NULL)                                                   \
     FLAG(BYTES, "bytes", REAL, 0, 1e18, NO_WORDS, DEPENDS, "bytes", 0, "N", KERNEL,                                    \
       "any other operator: memory traffic", NULL)                                                                      \
     FLAG(FLOPS, "flops", REAL, 0, 1e18, NO_WORDS, 0, "flops", 0, "N", KERNEL, "any other operator: arithmetic", NULL)  \
@@ -116,7 +117,7 @@
       "`bf16`, `fp16`, `fp32` (TF32 off), `tf32`, `fp8`, `int8`, `fp4`, `fp64`")                                       \
     FLAG(TIMING, "timing", WORD, 0, 0, WORDS(timing), 0, "timing", 0, NULL, KERNEL,                                    \
       "device time alone, or one eager call with its launch gap",                                                      \
-      "`device`: kernel time; `op`: one eager call, its launch gap inside")
+      "`device`: kernel time; `op`: one eager call, launch gap included")
 
 #define FT_COLLECTIVE_KEYS(FLAG, PLAIN)                                                                                \
     PLAIN(EXCHANGE, "op", TEXT, 0, 0, NO_WORDS, DEPENDS,                                                               \
@@ -129,14 +130,15 @@
       "GPUs that take part", "from 2")                                                                                 \
     FLAG(EXCHANGE_STRIDE, "stride", WHOLE, 1, MOST_RANKS, NO_WORDS, 1, "stride", 0, "N", EXCHANGE,                     \
       "distance between ranks; 8 puts each on its own node",                                                           \
-      "1: how far apart the ranks are; 8 ranks 8 apart have a node each, and cross other links")                       \
+      "1: distance between ranks; 8 ranks at a stride of 8 are on a node each, and use other links")                   \
     PLAIN(EXCHANGE_CLUSTER, "cluster", SECTION, 0, 0, NO_WORDS, DEPENDS, "as [of a model](#many-gpus)")                \
     FLAG(EXCHANGE_SKEW, "skew", REAL, 1, 1e9, NO_WORDS, DEPENDS, "skew", 0, "X", EXCHANGE,                             \
-      "all_to_all: what the busiest rank gets over the mean [1]",                                                      \
-      "1: what the busiest rank of an `all_to_all` gets over the mean")                                                \
+      "all_to_all: load of the busiest rank over the mean [1]",                                                        \
+      "1: load of the busiest rank of an `all_to_all` over the mean")                                                  \
     FLAG(EXCHANGE_DTYPE, "dtype", DTYPE, 0, 0, NO_WORDS, DEPENDS, "dtype", 'd', "DTYPE", EXCHANGE,                     \
-      "of what is summed [either: the interval holds both]",                                                           \
-      "of what is summed: single bytes (`int8`, `fp8`) take longer; left out, the interval holds both")                \
+      "number format of what is summed [unknown: the interval covers both widths]",                                    \
+      "number format of what is summed: single bytes (`int8`, `fp8`) take longer; if left out, the interval covers "   \
+      "both")                                                                                                          \
     FLAG(EXCHANGE_ENGINE, "engine", WORD, 0, 0, WORDS(engine), 0, "engine", 0, NULL, EXCHANGE,                         \
       "whose all-reduce inside a node: NCCL (any, bare) or a serving engine's own",                                    \
       "`any`, `bare`: NCCL; `trtllm`, `vllm`, `sglang`: such an engine's own all-reduce inside a node")
@@ -146,6 +148,6 @@
     FLAG(TRACE_ON, "on", GPU, 0, 0, NO_WORDS, DEPENDS, "on", 0, "GPU", TRACE,                                          \
       "the GPU that recorded the trace [as the trace says]", NULL)                                                     \
     PLAIN(TRACE_HOST, "host", NAMED, 0, 0, NO_WORDS, DEPENDS,                                                          \
-      "as [of a model](#a-model-request), of a trace without kernels: what issues its operators")                      \
+      "as [of a model](#a-model-request), for a trace without kernels: the host that issues its operators")            \
     PLAIN(TRACE_DETAIL, "detail", ANY, 0, 0, NO_WORDS, DEPENDS, NULL)
 #endif
