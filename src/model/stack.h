@@ -45,64 +45,64 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
 /* Every trait once: X(name, what it says). */
 #define FT_STACK_FLAGS(X)                                                                                          \
     X(fused_norms, "a norm is one kernel")                                                                         \
-    X(wide_norms, "RMSNorm written out has its weight applied in fp32, before the way back to its input's format") \
+    X(wide_norms, "RMSNorm written out applies its weight in fp32, before the cast back to its input's format")    \
     X(fused_rotary, "rotary embedding is one kernel")                                                              \
     X(fused_activations, "an activation, gated or not, is one kernel")                                             \
-    X(fused_projections, "queries, keys and values are one product; so are gate and up")                           \
-    X(fused_softmax, "attention that writes its scores scales, masks and normalises them in one kernel")           \
+    X(fused_projections, "queries, keys and values come from one GEMM; so do gate and up")                         \
+    X(fused_softmax, "attention that writes its scores runs scale, mask and softmax as one kernel")                \
     X(fused_latent_rotary, "latent attention's rotary embedding, splits and concatenations are two kernels")       \
-    X(fused_router, "a router's scores and choice are one kernel")                                                 \
+    X(fused_router, "a router's scores and top-k are one kernel")                                                  \
     X(grouped_experts, "tokens are sorted by expert, whose products are grouped")                                  \
     X(separate_experts, "every expert's weights are parameters of their own")                                      \
-    X(gradient_hooks, "Python runs behind every parameter's gradient, with every micro-batch")                     \
+    X(gradient_hooks, "a Python hook runs after every parameter's gradient, for every micro-batch")                \
     X(fused_scan, "a state space layer's convolution and scan are kernels of their own")                           \
     X(own_gelu, "layers of its own: gelu is one kernel whatever the config calls it")                              \
     X(triton_flash1, "`flash1` is the Triton kernel that came with the first generation, not the one in CUDA")     \
-    X(engine_attention, "attention is Transformer Engine's: on AMD's units its own kernels, in assembly")          \
-    X(ported_engine, "on AMD's units Transformer Engine is its first port: slow casts and gradients' products")    \
+    X(engine_attention, "attention is Transformer Engine's: on AMD GPUs its own kernels, in assembly")             \
+    X(ported_engine, "on AMD GPUs Transformer Engine is its first port: slow casts and gradient GEMMs")            \
     X(passes_masks, "a model that is compiled as a whole makes its causal mask and passes it to attention")        \
     X(repeats_keys, "grouped keys and values are copied for every query head before attention")                    \
-    X(shifts_logits, "language models: the loss copies logits to leave every sequence's last token out")           \
+    X(shifts_logits, "language models: the loss copies the logits to drop every sequence's last token")            \
     X(softcaps_in_loss, "training: the loss's own kernel bounds logits (softcap)")                                 \
     X(own_head, "the head has weights of its own, though the config ties them to the embedding")                   \
-    X(packs_head, "beside 4-bit weights the head is packed too")                                                   \
+    X(packs_head, "with 4-bit weights the head is packed too")                                                     \
     X(no_dropout, "large language models train without dropout, whatever the config says")                         \
-    X(sums_in_products, "products add weights' gradients of micro-batches up themselves")                          \
-    X(widens_gradients, "a kernel of its own widens a micro-batch's gradients before they are added up in fp32")   \
+    X(sums_in_products, "weight-gradient GEMMs accumulate over micro-batches themselves")                          \
+    X(widens_gradients, "a separate kernel casts a micro-batch's gradients to fp32 before they are accumulated")   \
     X(gradient_stand_ins, "autograd gets a tensor of every weight's shape in place of its gradient")               \
-    X(one_gradient_buffer, "gradients are summed where they lie; otherwise buckets hold a second copy")            \
-    X(copies_buckets, "replicas: gradients are copied into the buckets that travel, and back")                     \
-    X(flattens_gradients, "the update joins gradients of 16 bits in one stretch, then copies that to fp32")        \
-    X(tensor_sums_beside, "going back, weights' gradients run beside the sums over tensor ranks")                  \
+    X(one_gradient_buffer, "gradients are reduced in place; otherwise buckets hold a second copy")                 \
+    X(copies_buckets, "replicas: gradients are copied into the buckets that are exchanged, and back")              \
+    X(flattens_gradients, "the update concatenates 16-bit gradients, then copies them to fp32")                    \
+    X(tensor_sums_beside, "in the backward pass, weight gradients overlap with all-reduces over tensor ranks")     \
     X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                                 \
-    X(all_forward_first, "as many micro-batches as interleaved stages: all go forward before any goes back")       \
-    X(cuts_sends, "what goes to the next stage is cut over the tensor ranks and gathered there")                   \
-    X(reads_received, "a stage's host reads how what came to its tensor ranks is cut: it waits for it every time") \
-    X(casts_apart, "operands of products in fewer than 16 bits are cast by kernels of their own")                  \
-    X(keeps_low_operands, "operands of products in fewer than 16 bits wait for the backward pass in that format")  \
-    X(lora_scale_in_product, "an adapter's scale is a factor of its second product, no kernel of its own")         \
-    X(prepares_kbit, "beside 4-bit weights all others are fp32, and what layers pass on flows in it")              \
-    X(lowers_packed, "beside weights of fewer than 16 bits adapters are in the model's format")                    \
-    X(raises_unpacked, "adapters under autocast raise inputs to fp32 beside weights unpacked by plain operators")  \
-    X(lora_casts_model, "adapters under autocast: so is all of the model, norms and powers in fp32")               \
-    X(narrow_words, "under autocast the table of words, and with it what layers pass on, has the low format")      \
-    X(copies_packed, "beside 4-bit weights what a product makes is copied before its adapter's is added")          \
+    X(all_forward_first, "as many micro-batches as interleaved stages: all run forward before any runs backward")  \
+    X(cuts_sends, "what is sent to the next stage is split over the tensor ranks and gathered there")              \
+    X(reads_received, "a stage's host reads how its input is split over tensor ranks: it waits for it every time") \
+    X(casts_apart, "operands of GEMMs below 16 bits are cast by separate kernels")                                 \
+    X(keeps_low_operands, "operands of GEMMs below 16 bits are saved for the backward pass in that format")        \
+    X(lora_scale_in_product, "an adapter's scale is folded into its second GEMM, not a separate kernel")           \
+    X(prepares_kbit, "with 4-bit weights all others are fp32, and so are activations between layers")              \
+    X(lowers_packed, "with weights below 16 bits, adapters are in the model's format")                             \
+    X(raises_unpacked, "adapters under autocast cast inputs to fp32 where plain operators unpack the weights")     \
+    X(lora_casts_model, "adapters under autocast: so is the whole model, norms and powers in fp32")                \
+    X(narrow_words, "under autocast the embedding table, and so what layers pass on, is in the low format")        \
+    X(copies_packed, "with 4-bit weights a GEMM's result is copied before its adapter's is added")                 \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
-    X(keeps_checkpoints, "zero 2 and 3, adapters: checkpoints and their gradients stay until all went back")       \
-    X(module_hooks, "zero 3: hooks in Python around every module, in a world of one too")                          \
-    X(host_in_turn, "states on the host: fp32 travels, a pass of its own scales it, weights return afterwards")    \
-    X(one_thread, "states on the host: processes that share a server have a thread each to update them")           \
-    X(waits_for_weights, "weights on the host: a layer waits for its copy, which hides behind nothing")            \
+    X(keeps_checkpoints, "zero 2 and 3, adapters: checkpoints and their gradients stay until backward ends")       \
+    X(module_hooks, "zero 3: Python hooks around every module, even on one GPU")                                   \
+    X(host_in_turn, "states on the host: fp32 is sent, a separate pass scales it, weights return afterwards")      \
+    X(one_thread, "states on the host: processes that share a server have one thread each for the update")         \
+    X(waits_for_weights, "weights on the host: a layer waits for its copy, which nothing hides")                   \
     X(broadcasts_updates, "zero 1: ranks broadcast what they updated in turn; otherwise it is gathered at once")   \
-    X(tuned_vectors, "decoding, compiled: products of one row are the compiler's own kernels, no library's")       \
+    X(tuned_vectors, "decoding, compiled: one-row GEMMs are the compiler's own kernels, not a library's")          \
     X(replays_tokens, "decoding, compiled: a recorded graph is replayed, the next one issued while it runs")       \
     X(launches_block, "the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)")          \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
-    X(reductions_end, "compiled: a reduction ends its kernel; who wants its result reads the rows again")          \
-    X(keeps_functions, "compiled: values of costly functions that several want are written, not computed again")   \
+    X(reductions_end, "compiled: a reduction ends its kernel; its consumers read the rows again")                  \
+    X(keeps_functions, "compiled: results of costly functions with several readers are stored, not recomputed")    \
     X(infers_only, "it builds engines for inference, and trains nothing")                                          \
     X(issued_ahead, "inference, replayed: a pass is issued while the one before it runs")                          \
-    X(products_take_in, "inference, compiled: products do what follows them, joins cost nothing")                  \
+    X(products_take_in, "inference, compiled: GEMMs fuse what follows them, concatenations cost nothing")          \
     X(by_pytorch, "operators are PyTorch's, whose version may be named; otherwise it has no effect")               \
     X(nvfuser, "TorchScript joins reductions too, whatever its version: nvFuser is turned on")                     \
     X(wide_nchw, "pictures in formats above 16 bits lie in NCHW, whatever the model says")                         \
@@ -110,54 +110,53 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
     X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")
 /* X(name, enum, words, what it says) */
-#define FT_STACK_WORDS(X)                                                                                       \
-    X(sharding, ft_sharding, "units", "buckets", "parameters", "zero 3: what is gathered at once")              \
-    X(overlap_gradients, ft_overlap_gradients, "always", "without_pipeline", "never",                           \
-      "gradients are exchanged beside the backward pass")                                                       \
-    X(sums_whole, ft_sums_whole, "never", "bf16", "always",                                                     \
-      "zero 1: gradients are summed to all data ranks, not to those that update them")                          \
-    X(tensor_pieces, ft_tensor_pieces, "never", "low_precision", "always",                                      \
-      "with sequence parallelism, tensor ranks exchange in pieces beside their products")                       \
-    X(selective, ft_selective, "policy", "core_attention", NULL, "what selective recomputation drops")          \
-    X(lora_dtype, ft_lora_dtype, "fp32", "model", "autocast",                                                   \
-      "adapters: in fp32, in the model's format, or fp32 weights whose products autocast lowers")               \
-    X(lora_targets, ft_lora_targets, "all", "qkv", "qv",                                                        \
-      "products with adapters where none are named: all of a layer, queries, keys and values, or without keys") \
-    X(loss_of, ft_loss_of, "pytorch", "megatron", "flash_attention", "whose cross-entropy")                     \
-    X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                       \
+#define FT_STACK_WORDS(X)                                                                                              \
+    X(sharding, ft_sharding, "units", "buckets", "parameters", "zero 3: what is gathered at once")                     \
+    X(overlap_gradients, ft_overlap_gradients, "always", "without_pipeline", "never",                                  \
+      "gradients are exchanged during the backward pass")                                                              \
+    X(sums_whole, ft_sums_whole, "never", "bf16", "always", "zero 1: gradients are all-reduced, not reduce-scattered") \
+    X(tensor_pieces, ft_tensor_pieces, "never", "low_precision", "always",                                             \
+      "with sequence parallelism, tensor ranks exchange in pieces during their GEMMs")                                 \
+    X(selective, ft_selective, "policy", "core_attention", NULL, "what selective recomputation drops")                 \
+    X(lora_dtype, ft_lora_dtype, "fp32", "model", "autocast",                                                          \
+      "adapters: in fp32, in the model's format, or fp32 weights whose products autocast lowers")                      \
+    X(lora_targets, ft_lora_targets, "all", "qkv", "qv",                                                               \
+      "products with adapters where none are named: all of a layer, queries, keys and values, or without keys")        \
+    X(loss_of, ft_loss_of, "pytorch", "megatron", "flash_attention", "whose cross-entropy")                            \
+    X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                              \
       "whose cross-entropy over tensor ranks, where parameters are whole")
 /* X(name, least, most, what it says) */
-#define FT_STACK_NUMBERS(X)                                                                                       \
-    X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                               \
-    X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                              \
-    X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                        \
-    X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it")    \
-    X(softmax_heads, 0, 64,                                                                                       \
-      "what heads of a micro-batch on a rank must be a multiple of for the fused softmax, which else is not one") \
-    X(order_copies, 0, 4,                                                                                         \
-      "fused attention wants another order of tokens: copies of what it reads, and one of what it makes")         \
-    X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                   \
-    X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                        \
-    X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                               \
-    X(hooks_between, 0, 1, "zero 3: how far its hooks are from FSDP's to those around every module")              \
-    X(gathers_hold, 0, 1, "zero 3: eager: share of a gather during which kernels stand still")                    \
-    X(update_elements, 0, 1e12, "zero 3: elements that an update takes at a time; 0: all")                        \
-    X(bucket_buffers, 0, 2, "buffers of a whole bucket beside the gradients, from zero 1 on, on one GPU too")     \
-    X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                        \
-    X(packed_dropout, 0, 1, "the same beside weights of fewer than 16 bits, unless lora_dropout is larger")       \
-    X(packed_inputs, 0, 2, "inputs of 4-bit products kept going back; 2: the last micro-batch's beside them")     \
-    X(lora_documents, 0, 1e6, "adapters: tokens of the examples that sequences are packed from; 0: each is one")  \
-    X(lora_documents_to, 0, 1e9, "the same, of sequences of so many tokens at most: longer ones are one example") \
-    X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")            \
-    X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and once more going back; 0: all") \
-    X(loss_chunk_gib, 0, 1e3, "`fused_linear`: GiB of fp32 logits that a chunk has at most; 0: Liger's own rows") \
-    X(loss_figures, 0, 8, "losses that are taken of every micro-batch's logits once more, to be logged")          \
-    X(vocab_multiple, 0, 1e6, "words are filled up to a multiple of so many; 0: as many as the config has")       \
-    X(grouped_product_calls, 1, 100, "what the host takes for a product of many experts, in plain ones")          \
-    X(routing_kernels, 0, 1000,                                                                                   \
-      "small kernels beside a router's scores and choice: counts of tokens, balance, where they go")              \
-    X(routing_spared, 0, 1000, "how many fewer they are where a token travels once")                              \
-    X(low_product_calls, 1, 100, "what the host takes for a product in fewer than 16 bits, in those of 16")       \
+#define FT_STACK_NUMBERS(X)                                                                                           \
+    X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                                   \
+    X(gradient_bytes_fp16, 2, 4, "the same in fp16")                                                                  \
+    X(gradient_bytes_low, 2, 4, "the same in fp8 and fp4")                                                            \
+    X(sharded_reduce_bytes, 0, 4, "bytes of a sharded gradient on the wire; 0: as the backward pass makes it")        \
+    X(softmax_heads, 0, 64,                                                                                           \
+      "heads times micro-batch on a rank must be a multiple of this for the fused softmax kernel")                    \
+    X(order_copies, 0, 4,                                                                                             \
+      "fused attention needs another order of tokens: copies of its inputs, and one of its output")                   \
+    X(bucket_mib, 0, 1e6, "MiB of gradients exchanged at once; 0: by elements")                                       \
+    X(bucket_elements, 0, 1e12, "elements of gradients exchanged at once")                                            \
+    X(bucket_elements_per_rank, 0, 1e9, "and at least so many for every data rank")                                   \
+    X(hooks_between, 0, 1, "zero 3: where its hooks' cost lies between FSDP's and that of hooks around every module") \
+    X(gathers_hold, 0, 1, "zero 3, eager: share of a gather during which kernels stall")                              \
+    X(update_elements, 0, 1e12, "zero 3: elements that an update takes at a time; 0: all")                            \
+    X(bucket_buffers, 0, 2, "whole-bucket buffers in addition to the gradients, from zero 1 on, even on one GPU")     \
+    X(lora_dropout, 0, 1, "dropout before an adapter where none is named")                                            \
+    X(packed_dropout, 0, 1, "the same beside weights of fewer than 16 bits, unless lora_dropout is larger")           \
+    X(packed_inputs, 0, 2, "inputs of 4-bit GEMMs kept in the backward pass; 2: the last micro-batch's too")          \
+    X(lora_documents, 0, 1e6, "adapters: tokens of the examples that sequences are packed from; 0: each is one")      \
+    X(lora_documents_to, 0, 1e9, "the same, for sequences of at most this many tokens: longer ones are one example")  \
+    X(loss_tokens, 0, 1e6, "adapters: tokens of a sequence that head and loss take at a time; 0: all")                \
+    X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and again in backward; 0: all")        \
+    X(loss_chunk_gib, 0, 1e3, "`fused_linear`: GiB of fp32 logits that a chunk has at most; 0: Liger's own rows")     \
+    X(loss_figures, 0, 8, "extra losses computed from every micro-batch's logits, for logging")                       \
+    X(vocab_multiple, 0, 1e6, "the vocabulary is padded to a multiple of this; 0: as in the config")                  \
+    X(grouped_product_calls, 1, 100, "host cost of a grouped GEMM over experts, in plain GEMMs")                      \
+    X(routing_kernels, 0, 1000,                                                                                       \
+      "small kernels besides a router's scores and top-k: token counts, balance, destinations")                       \
+    X(routing_spared, 0, 1000, "how many fewer of them where a token is sent once")                                   \
+    X(low_product_calls, 1, 100, "host cost of a GEMM below 16 bits, in 16-bit GEMMs")                                \
     X(most_zero, 0, 3, "how far it shards: 0 nothing, 1 states, 2 gradients, 3 parameters")
 
 typedef struct ft_stack {

@@ -36,29 +36,29 @@ typedef enum ft_experts {
 } ft_experts;
 
 /* X(name, what it says) */
-#define FT_SERVING_FLAGS(X)                                                                                   \
-    X(chunked_prefill, "prompts are cut where the token budget ends")                                         \
-    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")          \
-    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                                 \
-    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank")         \
-    X(sized_to_load, "of a closed loop: max_sequences is the number of clients")                              \
-    X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                                \
-    X(window_cache, "layers with a window keep no more of a request than it")                                 \
-    X(prefix_cache, "what prompts share with those before them is not computed again")                        \
-    X(prefix_at_once, "others find the blocks of a prompt in the step that computes them, not only after it") \
-    X(budget_of_load, "of a closed loop: token_budget is one prompt, what clients decode, and 64")            \
-    X(library_sums, "tensor ranks' sums are NCCL's, not kernels of its own")                                  \
-    X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                         \
-    X(narrows_attended, "what attention writes is narrowed for a product in 8 bits by a kernel of its own")   \
-    X(writes_out, "prompts' attention is two batched products and a softmax between them")                    \
-    X(walks_heads, "decoding query heads walk the keys one by one on vector units, but for shared_group")
+#define FT_SERVING_FLAGS(X)                                                                            \
+    X(chunked_prefill, "prompts are cut where the token budget ends")                                  \
+    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")   \
+    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                          \
+    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank")  \
+    X(sized_to_load, "in a closed loop: max_sequences is the number of clients")                       \
+    X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                         \
+    X(window_cache, "layers with a sliding window cache no more than the window")                      \
+    X(prefix_cache, "a prefix that prompts share with earlier ones is not computed again")             \
+    X(prefix_at_once, "others find a prompt's blocks already in the step that computes them")          \
+    X(budget_of_load, "in a closed loop: token_budget is one prompt plus what clients decode plus 64") \
+    X(library_sums, "all-reduces over tensor ranks are NCCL's, not its own kernels")                   \
+    X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                  \
+    X(narrows_attended, "a separate kernel quantises attention's output for an 8-bit GEMM")            \
+    X(writes_out, "prefill attention is two batched GEMMs with a softmax between them")                \
+    X(walks_heads, "in decoding, query heads read keys one by one on vector units, except shared_group")
 /* X(name, enum, words, what it says) */
-#define FT_SERVING_WORDS(X)                                                                         \
-    X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of")  \
-    X(admission, ft_admission, ("prompt", "reserve"), "when a request may start")                   \
-    X(preemption, ft_preemption, ("recompute", "swap", "reuse"),                                    \
-      "what becomes of the cache of who is preempted: computed again, to the host, or found again") \
-    X(experts, ft_experts, ("usual", "cutlass", "trtllm_gen", "triton", "marlin", "deepgemm"),      \
+#define FT_SERVING_WORDS(X)                                                                        \
+    X(order, ft_order, ("decode_first", "prompts_alone", "mixed"), "what an iteration is made of") \
+    X(admission, ft_admission, ("prompt", "reserve"), "when a request may start")                  \
+    X(preemption, ft_preemption, ("recompute", "swap", "reuse"),                                   \
+      "what happens to a preempted request's cache: recomputed, swapped to the host, or reused")   \
+    X(experts, ft_experts, ("usual", "cutlass", "trtllm_gen", "triton", "marlin", "deepgemm"),     \
       "whose fused experts: the engine's usual choice for the GPU and the format, or these")
 /* X(name, least, most, what it says) */
 #define FT_SERVING_NUMBERS(X)                                                                                   \
@@ -70,31 +70,31 @@ typedef enum ft_experts {
     X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                          \
     X(idle_sequences, 0, 1e6, "of max_sequences, that no request gets")                                         \
     X(large_gib, 0, 1e6, "GiB from which a GPU counts as large")                                                \
-    X(small_capability, 0, 1e4, "compute capability whose GPUs never do, times ten: 80; 0: none")               \
+    X(small_capability, 0, 1e4, "compute capability, times ten, whose GPUs never count as large: 80; 0: none")  \
     X(block_tokens, 1, 4096, "tokens of a block of the cache")                                                  \
     X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                          \
-    X(outside_gib, 0, 1e3, "GiB that memory_share leaves out, where nobody says a share")                       \
-    X(outside_rank_gib, 0, 1e3, "and for every rank of tensors and stages")                                     \
-    X(outside_token_kib, 0, 1e5, "and KiB for every token of the budget")                                       \
+    X(outside_gib, 0, 1e3, "GiB that memory_share excludes where the request gives no share")                   \
+    X(outside_rank_gib, 0, 1e3, "the same for every tensor and pipeline rank")                                  \
+    X(outside_token_kib, 0, 1e5, "the same, in KiB, for every token of the budget")                             \
     X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                 \
-    X(cache_share, 0.05, 1, "share of what then is left that becomes the cache")                                \
+    X(cache_share, 0.05, 1, "share of the rest that becomes the cache")                                         \
     X(sampler_bytes, 0, 1e3, "kept for sampling, of every token of the vocabulary for each of max_sequences")   \
     X(join_iterations, 0, 1e6, "how long prompts wait until every attention-data-parallel rank has one")        \
-    X(wait_iterations, 0, 1e6, "how long prompts wait beside decoding until wait_share of the budget is there") \
+    X(wait_iterations, 0, 1e6, "how long prompts wait during decoding until wait_share of the budget is there") \
     X(wait_share, 0, 1, "of the token budget, that the waiting prompts and the decoders fill together")         \
-    X(receive_interval, 1, 1e6, "iterations of decoding between two looks for new requests")                    \
+    X(receive_interval, 1, 1e6, "decode iterations between two checks for new requests")                        \
     X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                       \
-    X(prompts, 0, 1e7, "that a client draws from, over and over, where a request says nothing; 0: all differ")  \
-    X(drafts, 0, 64, "drafts of a step that the model's own layer makes, where a request says nothing")         \
+    X(prompts, 0, 1e7, "distinct prompts that clients draw from, where a request does not say; 0: all differ")  \
+    X(drafts, 0, 64, "draft tokens per step from the model's own layer, where a request does not say")          \
     X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")                    \
     X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast") \
     X(block_experts_scale, 0.1, 10, "time of trtllm_gen's fp8 experts in blocks, for many tokens, over theirs") \
     X(scan_bytes, 0, 1e4, "that a chunked scan moves for each element of a token's keys and values")            \
     X(gap_us, 0, 1e3, "between two kernels: of a replayed graph, or issued one by one where none is")           \
     X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                              \
-    X(prompt_kernels, 0, 1e3, "small kernels of a layer that prompts have beside those of decoding")            \
+    X(prompt_kernels, 0, 1e3, "small kernels of a layer that prefill has in addition to decoding's")            \
     X(shared_group, 0, 1e3, "query heads to a key-value head that a kernel of matrix units is for; 0: none")    \
-    X(prefill_scale, 0.1, 10, "time of kernels beside prompts over what they take in a replayed graph")         \
+    X(prefill_scale, 0.1, 10, "time of kernels in iterations with prompts over their time in a replayed graph") \
     X(step_ms, 0, 1e3, "of an iteration: scheduling, sampling, copies")                                         \
     X(sequence_us, 0, 1e4, "and for every sequence in it")                                                      \
     X(request_ms, 0, 1e4, "from the client to the queue: connection, parsing, processes")                       \
