@@ -1,4 +1,4 @@
-"""A request as the bytes that the library reads, or which value of it is none of JSON's."""
+"""A request as the bytes that the library reads, or which of its values JSON does not have."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def encoded(request: Mapping[str, Any], *, sort_keys: bool = False) -> bytes:
     b'{"seq": 8}'
     >>> encoded({"lora": {"targets": {"q_proj"}}})
     Traceback (most recent call last):
-    foretell.errors.Error: lora.targets: "targets" is a set, and JSON has none; a list would do
+    foretell.errors.Error: lora.targets: "targets" is a set, which JSON does not have; use a list
     """
     try:
         return json.dumps(request, allow_nan=False, ensure_ascii=False, sort_keys=sort_keys, default=_plain).encode()
@@ -61,12 +61,12 @@ def _plain(value: Any) -> Any:
 def _look(value: Any, path: str, depth: int) -> None:
     if depth > _DEEPEST:
         shown = ".".join(path.split(".")[:2])
-        raise Error("nested too deeply, or holds itself", code="syntax", where=shown)
+        raise Error("nested too deeply, or contains itself", code="syntax", where=shown)
     if isinstance(value, Mapping):
         for key, each in value.items():
             inside = f"{path}.{key}" if path else str(key)
             if not isinstance(key, (str, int, float)):
-                raise Error(f"keys are text, not {_a(key)}", code="wrong_type", where=path or _name(key))
+                raise Error(f"keys must be strings, not {_a(key)}", code="wrong_type", where=path or _name(key))
             _look(key, inside, depth)
             _look(each, inside, depth + 1)
     elif isinstance(value, (list, tuple)):
@@ -76,7 +76,7 @@ def _look(value: Any, path: str, depth: int) -> None:
         _look_at_text(value, path)
     elif isinstance(value, float):
         if not math.isfinite(value):
-            raise Error(f"{_called(path)} is {float(value)}, which JSON cannot say", code="out_of_range", where=path)
+            raise Error(f"{_called(path)} is {float(value)}, which JSON cannot represent", code="out_of_range", where=path)
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             raise Error(f"{_called(path)} is a whole number beyond 2^63", code="out_of_range", where=path)
@@ -90,13 +90,13 @@ def _look(value: Any, path: str, depth: int) -> None:
 
 def _look_at_text(value: str, path: str) -> None:
     if "\0" in value:
-        raise Error(f"{_called(path)} has a null character, which no text here has", code="syntax", where=path)
+        raise Error(f"{_called(path)} contains a null character", code="syntax", where=path)
     try:
         value.encode()
     except UnicodeEncodeError as error:
         code = ord(value[error.start])
         raise Error(
-            f"{_called(path)} has U+{code:04X} at character {error.start + 1}, half of a pair, which UTF-8 cannot say",
+            f"{_called(path)} has U+{code:04X} at character {error.start + 1}, half of a surrogate pair: not UTF-8",
             code="syntax",
             where=path.encode(errors="replace").decode(),
         ) from None
@@ -121,12 +121,12 @@ def _a(value: Any) -> str:
 def _instead(value: Any) -> str:
     """What would be taken for it."""
     if isinstance(value, (set, frozenset, range)):
-        return ", and JSON has none; a list would do"
+        return ", which JSON does not have; use a list"
     if isinstance(value, (bytes, bytearray)):
-        return ", and JSON has none; text would do"
+        return ", which JSON does not have; use text"
     if hasattr(value, "tolist"):
         shape = "×".join(str(each) for each in getattr(value, "shape", ()))
-        return f"{f' of {shape}' if shape else ''}, and JSON has none; its tolist() would do"
+        return f"{f' of {shape}' if shape else ''}, which JSON does not have; use its tolist()"
     if hasattr(value, "__float__"):
-        return ", and JSON has none; float() or int() of it would do"
-    return ", and JSON has none"
+        return ", which JSON does not have; use float() or int() of it"
+    return ", which JSON does not have"

@@ -48,7 +48,7 @@ def request_with(given: Mapping[Any, Any]) -> dict[str, Any]:
     """A request from a dictionary, as somebody wrote it."""
     odd = next((key for key in given if not isinstance(key, str)), None)
     if odd is not None:
-        raise Error(f"keys of a request are text, not a {type(odd).__name__}", code="wrong_type")
+        raise Error(f"keys of a request must be strings, not {type(odd).__name__}", code="wrong_type")
     return request_of(**given)
 
 
@@ -57,7 +57,7 @@ def _inside(request: dict[str, Any], key: str, given: Mapping[str, Any]) -> dict
         said = given.get(key)
         said = {} if said is None else said
         if not isinstance(said, Mapping):
-            raise Error(f"{key} is a dictionary, not a {type(said).__name__}", code="wrong_type", where=key)
+            raise Error(f"{key} must be a dictionary, not {type(said).__name__}", code="wrong_type", where=key)
         request[key] = dict(said)
     inner: dict[str, Any] = request[key]
     return inner
@@ -80,7 +80,7 @@ def _gpu(gpu: Any) -> Any:
         return str(gpu.__fspath__())
     if isinstance(getattr(gpu, "name", None), str):  # a row of gpus()
         return str(gpu.name)
-    raise Error(f"a GPU is a name, a path or a spec, not a {type(gpu).__name__}", code="wrong_type", where="gpu")
+    raise Error(f"a GPU is a name, a path or a spec, not {type(gpu).__name__}", code="wrong_type", where="gpu")
 
 
 def _scalar(key: str, value: Any) -> Any:

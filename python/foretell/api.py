@@ -133,7 +133,7 @@ def kernel(
     'memory'
     """
     if "task" in sizes:
-        raise Error('kernel() asks the task "kernel"; forecast() takes others', code="usage", where="task")
+        raise Error('kernel() is always the task "kernel"; use forecast() for others', code="usage", where="task")
     if "pass_" in sizes and "pass" in sizes:
         raise Error('"pass" is given twice, as pass_ too', code="usage", where="pass")
     if "pass_" in sizes:
@@ -196,9 +196,9 @@ def batch(
         raise Error(f'errors is "keep" or "raise", not {errors!r}', code="out_of_range", where="errors")
     if isinstance(requests, (str, bytes, Mapping)) or not isinstance(requests, Iterable):
         kind = type(requests).__name__
-        raise Error(f"requests are a list of dictionaries, not a {kind}", code="wrong_type", where="requests")
-    if threads is not None and not 0 <= threads <= 4096:
-        said = f"threads is a whole number from 0 (one for each core) to 4096, not {threads}"
+        raise Error(f"requests are a list of dictionaries, not {kind}", code="wrong_type", where="requests")
+    if threads is not None and not (isinstance(threads, int) and 0 <= threads <= 4096):
+        said = f"threads is a whole number from 0 (one for each core) to 4096, not {threads!r}"
         raise Error(said, code="out_of_range", where="threads")
     settings = _settings(predictor, calibration)
     asked = [_documented(each) for each in requests]  # one after the other: capturing is not for threads
@@ -233,14 +233,14 @@ def _named(key: str, value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, (str, os.PathLike)):
-        raise Error(f"a {key} is a name or a path, not a {type(value).__name__}", code="wrong_type", where=key)
+        raise Error(f"a {key} is a name or a path, not {type(value).__name__}", code="wrong_type", where=key)
     text = os.fsdecode(value)
     try:
         fine = b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:
         fine = False
     if not fine:
-        raise Error(f"no {key} can be called {text!r}", code="file", where=key)
+        raise Error(f"{text!r} cannot be the name of a {key}", code="file", where=key)
     return text
 
 
@@ -282,7 +282,7 @@ def answer_of(request: dict[str, Any], raw: dict[str, Any], settings: Settings) 
 def _documented(request: Mapping[str, Any]) -> dict[str, Any] | Error:
     """A request of a batch, whose model may be any that :func:`forecast` takes."""
     if not isinstance(request, Mapping):
-        return Error(f"a request is a dictionary, not a {type(request).__name__}", code="wrong_type")
+        return Error(f"a request is a dictionary, not {type(request).__name__}", code="wrong_type")
     try:
         asked = request_with(request)
         if "model" in asked:

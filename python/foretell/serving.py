@@ -37,7 +37,7 @@ def serve(
     """Many requests at once on a serving engine: TTFT, TPOT, percentiles, what bounds it.
 
     Exactly one of ``concurrency`` (clients that wait for their answers), ``rate`` (requests per second) and ``trace``
-    (a log) says how requests come; ``find="rate"`` with ``slo={"ttft_ms": 500}`` needs none. With ``per_request`` the
+    (a log) sets how requests arrive; ``find="rate"`` with ``slo={"ttft_ms": 500}`` needs none. With ``per_request`` the
     data frame has a row for each.
 
     >>> import foretell

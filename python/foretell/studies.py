@@ -94,7 +94,7 @@ def largest(
 ) -> Largest:
     """The largest model of a family, ``llama`` or ``gpt``, that trains or (``use="infer"``) serves there.
 
-    Several GPUs train as FSDP does and serve cut by tensor. Other keys are those of a training step: ``dtype``,
+    Several GPUs train as with FSDP and serve with tensor parallelism. Other keys are those of a training step: ``dtype``,
     ``batch``, ``seq``, ``recompute``, ``optimizer`` …
 
     >>> import foretell
@@ -118,7 +118,7 @@ def choose(
     calibration: str | os.PathLike[str] | None = None,
     **request: Unpack[ChooseRequest],
 ) -> Choice:
-    """Which GPUs a training run of so many tokens should rent, and how many: days, dollars, energy, and why others lose.
+    """Which GPUs a training run of this many tokens should rent, and how many: days, dollars, energy, and why others lose.
 
     ``gpus`` is a number, a list or a range, ``"8:512"``; ``deadline``, ``budget``, ``price``, ``provider``, ``failures``,
     ``objective`` and every key of a plan are keywords too.
@@ -148,7 +148,7 @@ def plan(
 ) -> Plan:
     """The best layouts of a training job on so many GPUs, proven among all that ``framework`` takes.
 
-    Left out, that is the framework of the stack, else Megatron, of pictures and the like DDP. Degrees given as keywords are
+    Left out, it is the stack's framework, else Megatron, for image models and the like DDP. Degrees given as keywords are
     kept; ``search={"tp": [4, 8]}`` tries several. Other keys are those of a training step.
 
     >>> import foretell
@@ -220,7 +220,7 @@ def sweep(
     document = None if model is None else model_document(model, task="train" if of == "train" else "forward")
     asked = request_of(task="sweep", of=of, model=document, gpu=gpu, **request)
     if not isinstance(over, (str, Mapping)):
-        raise Error(f"over is a dictionary or a text, not a {type(over).__name__}", code="wrong_type", where="over")
+        raise Error(f"over must be a dictionary or a string, not {type(over).__name__}", code="wrong_type", where="over")
     asked |= {"sweep": over} if isinstance(over, str) else {"over": {key: _listed(each) for key, each in over.items()}}
     settings = _settings(predictor, calibration)
     answered = _answered(asked, settings)
@@ -282,7 +282,7 @@ def gpus() -> Collection[Gpu]:
 
 
 def models(pattern: str = "") -> Collection[Model]:
-    """The models that are known by name, or those whose name, hub name or type holds ``pattern``; a star in it stands for anything.
+    """The models that are known by name, or those whose name, hub name or type contains ``pattern``; a star matches anything.
 
     >>> import foretell
     >>> foretell.models()["llama-3-8b"].layers
@@ -326,7 +326,7 @@ def _comparable(answer: Any) -> dict[str, Any]:
         return dict(answer.request) or answer.to_dict()
     if isinstance(answer, Mapping):
         return request_with(answer) if "ok" not in answer else dict(answer)
-    raise Error(f"an answer or a request, not a {type(answer).__name__}", code="wrong_type")
+    raise Error(f"an answer or a request, not {type(answer).__name__}", code="wrong_type")
 
 
 def _name_of(answer: Any, at: int) -> str:

@@ -31,24 +31,24 @@ def refused(**request: Any) -> foretell.Error:
 @pytest.mark.parametrize(
     ("request_", "code", "where", "said"),
     [
-        ({"seq": {1, 2}}, "wrong_type", "seq", '"seq" is a set, and JSON has none; a list would do'),
-        ({"batch": range(3)}, "wrong_type", "batch", '"batch" is a range, and JSON has none; a list would do'),
+        ({"seq": {1, 2}}, "wrong_type", "seq", '"seq" is a set, which JSON does not have; use a list'),
+        ({"batch": range(3)}, "wrong_type", "batch", '"batch" is a range, which JSON does not have; use a list'),
         ({"lora": {"targets": {"q_proj"}}}, "wrong_type", "lora.targets", '"targets" is a set'),
         ({"search": {"tp": [1, {2}]}}, "wrong_type", "search.tp[1]", "is a set"),
-        ({"batch": numpy.array([1, 2])}, "wrong_type", "batch", "is a numpy.ndarray of 2, and JSON has none; its tolist() would do"),
-        ({"batch": decimal.Decimal(4)}, "wrong_type", "batch", "is a decimal.Decimal, and JSON has none; float() or int()"),
+        ({"batch": numpy.array([1, 2])}, "wrong_type", "batch", "which JSON does not have; use its tolist()"),
+        ({"batch": decimal.Decimal(4)}, "wrong_type", "batch", "is a decimal.Decimal, which JSON does not have"),
         ({"deadline": datetime.timedelta(1)}, "wrong_type", "deadline", "is a datetime.timedelta"),
         ({"loader": {"workers": object()}}, "wrong_type", "loader.workers", '"workers" is an object'),
-        ({"id": b"x"}, "wrong_type", "id", "is a bytes, and JSON has none; text would do"),
-        ({"lora": {(1, 2): 3}}, "wrong_type", "lora", "keys are text, not a tuple"),
-        ({"quantile": math.nan}, "out_of_range", "quantile", '"quantile" is nan, which JSON cannot say'),
+        ({"id": b"x"}, "wrong_type", "id", "is a bytes, which JSON does not have; use text"),
+        ({"lora": {(1, 2): 3}}, "wrong_type", "lora", "keys must be strings, not a tuple"),
+        ({"quantile": math.nan}, "out_of_range", "quantile", '"quantile" is nan, which JSON cannot represent'),
         ({"quantile": numpy.float32("inf")}, "out_of_range", "quantile", '"quantile" is inf'),
         ({"batch": 2**70}, "out_of_range", "batch", '"batch" is a whole number beyond 2^63'),
         ({"id": "a\0b"}, "syntax", "id", "null character"),
         ({"id": "a\ud800b"}, "syntax", "id", "U+D800 at character 2"),
-        ({"lora": circle}, "syntax", "lora.itself", "holds itself"),
+        ({"lora": circle}, "syntax", "lora.itself", "contains itself"),
         ({"lora": deep}, "syntax", "lora.a", "nested too deeply"),
-        ({"parallel": 0}, "wrong_type", "parallel", "parallel is a dictionary, not a int"),
+        ({"parallel": 0}, "wrong_type", "parallel", "parallel must be a dictionary, not int"),
         ({"tp": 2, "parallel": {"tp": 4}}, "usage", "tp", '"tp" is given twice: tp=2 and parallel={"tp": 4}'),
         ({"nodes": 2, "cluster": {"nodes": 2}}, "usage", "nodes", '"nodes" is given twice'),
     ],
@@ -92,7 +92,8 @@ def test_what_a_function_asks_by_itself_is_not_given_twice() -> None:
         with pytest.raises(foretell.Error) as caught:
             foretell.kernel("softmax", gpu=GPU, rows=8, cols=8, **more)
         assert caught.value.code == "usage"
-    for threads in (-1, 10**6):
+    odd: list[Any] = [-1, 10**6, "4", 1.5]
+    for threads in odd:
         with pytest.raises(foretell.Error) as caught:
             foretell.batch([{"model": "gpt2", "gpu": GPU}], threads=threads)
         assert caught.value.where == "threads"

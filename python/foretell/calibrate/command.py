@@ -132,7 +132,7 @@ def _write_host(device: Device, described: Description, path: Path) -> None:
     told = ", ".join(f"{key} {value}" for key, value in software.items()) if isinstance(software, dict) else str(software)
     found = host.describe(device.host_us(), path.name.removesuffix(host.SUFFIX), described.title, told)
     if found is None:
-        say("the host's operators could not be timed; forecasts take the host that is built in")
+        say("the host's operators could not be timed; forecasts use the built-in host")
         return
     try:
         host.write(path, found)
