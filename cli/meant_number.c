@@ -67,8 +67,8 @@ static void ungroup(char *text)
     *to = '\0';
 }
 
-/* Digits as an input method of East Asia types them: U+FF10 to U+FF19. */
-static void narrow(char *text)
+/* Full-width digits, as an East Asian input method types them (U+FF10 to U+FF19), as ASCII. */
+static void to_ascii_digits(char *text)
 {
     char *to = text;
     for (const char *at = text; *at; at++)
@@ -107,7 +107,7 @@ cli_meant cli_meant_number(const char *text)
     const char *power = "";
     if (strlen(text) >= sizeof said) return meant;
     for (size_t i = 0; i <= strlen(text); i++) said[i] = (char)tolower((unsigned char)text[i]);
-    narrow(said);
+    to_ascii_digits(said);
     trim(said);
     if (binary(said, &meant)) return meant;
     meant.foreign = off_any(said, others, sizeof others / sizeof *others);

@@ -11,11 +11,11 @@
 
 #include "graph/fusion.h"
 
-enum { FAR = 64, BESIDE = 6 };
+enum { FAR = 64, OTHERS = 6 };
 
 static bool is_cat(const ft_node *n) { return n->verb == FT_DO_CAT && n->in_count && n->out_count && !n->streams; }
 
-/* More parts of the concatenation before it. */
+/* More parts of the concatenation before it: a node has room for the eight that a compiler takes at most. */
 static bool goes_on(const ft_node *n) { return is_cat(n) && n->in_place; }
 
 bool ft__fusion_joins_many(const ft_fusion *f, int32_t block, int32_t at)
@@ -71,7 +71,7 @@ void ft__fusion_join(ft_fusion *f, int32_t block, int32_t at)
     make_room(f, block, at);
     const ft_tensor *t = &f->g->tensors[n->out[0]];
     const double count = parts(&f->g->blocks[block], f->g->nodes, at), all = ft__tensor_bytes(t);
-    const double together = 1 + floor(FAR / (count + BESIDE)), kernels = fmax(1, round((count - 1) / together));
+    const double together = 1 + floor(FAR / (count + OTHERS)), kernels = fmax(1, round((count - 1) / together));
     ft_node copy = ft__fusion_node(FT_DO_CAT, n->phase, n->at, t->dtype, ft__tensor_numel(t) / kernels,
                                    all * (1 + 1 / together) / kernels, 2);
     copy.count = (float)kernels;

@@ -106,6 +106,7 @@ void ft__fusion_over(ft_fusion *f, const ft_fused *k, int32_t block, int32_t gro
         if (from >= to || !dies(f, block, group, from) || !makes(f, block, group, to)) continue;
         if (norm_between(f, block, group, from)) continue;
         if (f->g->tensors[to].role != FT_ACTIVATION) continue;
+        /* Partial sums, wider than any result of theirs, are not written over. */
         const ft_tensor *old = &f->g->tensors[from], *made = &f->g->tensors[to];
         if (ft__tensor_bytes(old) != ft__tensor_bytes(made) || old->element_bytes > 2 * made->element_bytes) continue;
         lay_over(f->g, to, from);

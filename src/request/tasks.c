@@ -109,7 +109,7 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
 {
     json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators change nothing */
     int unknown = 0; /* nobody slips so often: a line of 16 MiB would be compared for a minute */
-    for (void *it = json_object_iter(readable); it && unknown < FT_SLIPS; it = json_object_iter_next(readable, it)) {
+    for (void *it = json_object_iter(readable); it && unknown < FT_MOST_UNKNOWN; it = json_object_iter_next(readable, it)) {
         const char *key = json_object_iter_key(it);
         if (ft__task_key(task, key) != FT_KEY_COUNT) continue;
         unknown++;

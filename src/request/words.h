@@ -7,7 +7,7 @@
 #include "request/request.h"
 
 /* Unknown keys of one object that are looked at for what was meant; the first is named if no other is clearer. */
-enum { FT_SLIPS = 64 };
+enum { FT_MOST_UNKNOWN = 64 };
 
 typedef enum ft_detail { FT_SUMMARY, FT_LAYERS, FT_KERNELS } ft_detail;
 /* Drawings of a step that an answer may have. */

@@ -44,15 +44,15 @@ static double gamma_of(ft_load *l, double shape)
     }
 }
 
-/* Of a normal variable below x. */
-static double below(double x) { return erfc(-x / sqrt(2)) / 2; }
+/* The share of a standard normal variable below x. */
+static double normal_below(double x) { return erfc(-x / sqrt(2)) / 2; }
 
-/* Of lengths about this centre: the share between the bounds, and their mean. */
-static double kept(const ft_lengths *k, double centre, double *mean)
+/* Lognormal lengths about this centre: the share of them between the bounds, and its mean. */
+static double between_bounds(const ft_lengths *k, double centre, double *mean)
 {
     double s = k->sigma, first = k->low > 0 ? (log(k->low) - centre) / s : -HUGE_VAL;
-    double last = (log(k->high) - centre) / s, share = below(last) - below(first);
-    *mean = share > 0 ? exp(centre + s * s / 2) * (below(last - s) - below(first - s)) / share : 0;
+    double last = (log(k->high) - centre) / s, share = normal_below(last) - normal_below(first);
+    *mean = share > 0 ? exp(centre + s * s / 2) * (normal_below(last - s) - normal_below(first - s)) / share : 0;
     return share;
 }
 
@@ -67,10 +67,10 @@ bool ft__lengths_centre(ft_lengths *k)
     double from = k->centre - 4 * k->sigma, to = -k->centre + 4 * k->sigma;
     for (int i = 0; i < HALVINGS; i++) {
         k->centre = (from + to) / 2;
-        kept(k, k->centre, &mean);
+        between_bounds(k, k->centre, &mean);
         *(mean < 1 ? &from : &to) = k->centre;
     }
-    return kept(k, k->centre, &mean) >= least && fabs(mean - 1) < 1e-6;
+    return between_bounds(k, k->centre, &mean) >= least && fabs(mean - 1) < 1e-6;
 }
 
 static double lognormal(ft_load *l, const ft_lengths *k)
@@ -85,12 +85,12 @@ static double lognormal(ft_load *l, const ft_lengths *k)
 
 static int32_t length(ft_load *l, const ft_lengths *k)
 {
-    double share = k->high, even = k->even > 0 ? k->even : 1, tokens;
+    double share = k->high, scale = k->scale > 0 ? k->scale : 1, tokens;
     if (k->kind == FT_SPREAD_LOGNORMAL)
         share = lognormal(l, k);
     else if (k->high > k->low)
         share = k->low + (k->high - k->low) * uniform(l);
-    tokens = floor(k->mean * even * share + 0.5);
+    tokens = floor(k->mean * scale * share + 0.5);
     return tokens < 1 ? 1 : tokens > 1e9 ? 1000000000 : (int32_t)tokens;
 }
 
@@ -136,9 +136,9 @@ static double expected(const ft_lengths *k)
     return k->kind == FT_SPREAD_LOGNORMAL ? k->mean : k->mean * (k->low + k->high) / 2;
 }
 
-enum { MOST_REHEARSED = 1000000 }; /* more are as even as they can be */
+enum { MOST_REHEARSED = 1000000 }; /* the mean of more is as close as it can be */
 
-void ft__load_even(ft_load *l)
+void ft__load_scale(ft_load *l)
 {
     ft_load rehearsed = *l;
     double prompts = 0, answers = 0, requests = (double)l->requests;
@@ -151,8 +151,8 @@ void ft__load_even(ft_load *l)
             ft__load_call(&rehearsed, 0, 0, &call);
         prompts += call.prompt, answers += call.answer;
     }
-    l->prompt.even = expected(&l->prompt) * requests / prompts;
-    l->answer.even = expected(&l->answer) * requests / answers;
+    l->prompt.scale = expected(&l->prompt) * requests / prompts;
+    l->answer.scale = expected(&l->answer) * requests / answers;
 }
 
 void ft__load_stretch(ft_load *l)

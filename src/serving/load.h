@@ -16,7 +16,7 @@ typedef struct ft_lengths {
     double low, high; /* shares of it; lognormal: what lies outside is drawn again, high 0: all may be */
     double sigma;     /* lognormal */
     double centre;    /* lognormal: of the logarithm of the share, so that those that are kept have the mean */
-    double even;      /* that every length is times, so that all together have the mean; 0: as they are drawn */
+    double scale;     /* of every length, so that all together have the mean; 0: as they are drawn */
 } ft_lengths;
 /* Fills `centre`. Bounds that the mean does not lie between, or that hardly anything is drawn between, are refused. */
 bool ft__lengths_centre(ft_lengths *k);
@@ -69,7 +69,7 @@ void ft__load_seed(ft_load *l, uint64_t seed);
 void ft__load_stretch(ft_load *l);
 /* Scales lengths, so that all requests together have the mean that was asked for, whatever is drawn: load generators
  * print the mean of what they drew, and few requests are far from the mean of what they draw from. */
-void ft__load_even(ft_load *l);
+void ft__load_scale(ft_load *l);
 /* Lengths of a request of this client, sent at this time. */
 void ft__load_call(ft_load *l, int32_t client, double sent_ms, ft_call *out);
 /* The next of an open loop or a log; false: there is none. */

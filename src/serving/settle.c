@@ -387,7 +387,7 @@ ft_status ft__settle_load(const ft_serve_request *r, ft_serving *out, ft_error *
     l->pairs = out->pairs;
     l->pair_count = out->pair_count;
     ft__load_seed(l, (uint64_t)ft__whole_of(said, FT_KEY_ID_SERVE_SEED));
-    ft__load_even(l);
+    ft__load_scale(l);
     if (l->rate_per_s > 0) ft__load_stretch(l);
     return FT_OK;
 }

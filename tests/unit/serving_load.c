@@ -84,7 +84,7 @@ static void few_requests_have_the_mean(void **state)
         if (!open) l.rate_per_s = 0, l.clients = 2;
         ft__load_seed(&l, 4);
         ft_load drawn = l;
-        ft__load_even(&l);
+        ft__load_scale(&l);
         double sum[2] = {0}, before = 0;
         for (int i = 0; i < 10; i++) {
             ft_call one, raw;

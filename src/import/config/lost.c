@@ -74,10 +74,10 @@ static bool open_innermost(const char *type, ft_architecture *opened)
     return ft__architecture_open(text, "", opened, NULL) == FT_OK;
 }
 
-static bool is_slip(const char *typed, const char *key, char meant[48])
+static bool is_typo(const char *typed, const char *key, char meant[48])
 {
-    enum { SLIPS = 2, SHORTEST = 5 };
-    if (!key || strlen(key) < SHORTEST || !ft__within(typed, strlen(typed), key, SLIPS)) return false;
+    enum { TYPOS = 2, SHORTEST = 5 };
+    if (!key || strlen(key) < SHORTEST || !ft__within(typed, strlen(typed), key, TYPOS)) return false;
     snprintf(meant, 48, "%s", key);
     return true;
 }
@@ -88,14 +88,14 @@ bool ft__config_meant(const json_t *config, const char *typed, char meant[48])
     const char *key, *type = json_string_value(json_object_get(config, "model_type"));
     json_t *value;
     if (!type || json_object_get(config, typed) || is_noise(typed) || !open_innermost(type, &opened)) return false;
-    bool slip = false;
+    bool typo = false;
     if (!is_read(&opened.type, typed) && !is_mentioned(&opened, typed)) {
-        json_object_foreach ((json_t *)(uintptr_t)config, key, value) slip = slip || is_slip(typed, key, meant);
-        for (const ft_config_key *k = opened.type.keys; k->name && !slip; k++)
-            slip = is_slip(typed, k->name, meant) || is_slip(typed, k->alias, meant);
+        json_object_foreach ((json_t *)(uintptr_t)config, key, value) typo = typo || is_typo(typed, key, meant);
+        for (const ft_config_key *k = opened.type.keys; k->name && !typo; k++)
+            typo = is_typo(typed, k->name, meant) || is_typo(typed, k->alias, meant);
     }
     ft__architecture_close(&opened);
-    return slip;
+    return typo;
 }
 
 void ft__config_lost(const ft_reading *r, const char *type, char *out, size_t room)
