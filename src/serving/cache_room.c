@@ -29,12 +29,12 @@ static ft_status no_room(const ft_served *m, double share, ft_error *err)
                        weights / gib, gpus, memory / gib, m->device->name);
 }
 
-/* The engine's own share of the memory, where nobody says one. */
+/* The engine's own share of the memory, where the request gives none; a large token budget may leave nothing. */
 static double own_share(const ft_served *m, const ft_serving_engine *e, double budget)
 {
     double outside = e->outside_gib + e->outside_rank_gib * (double)(m->tp * m->pp);
     outside += e->outside_token_kib * budget / 1024 / 1024;
-    return e->memory_share - outside * gib / ft__device_capacity(m->device);
+    return fmax(e->memory_share - outside * gib / ft__device_capacity(m->device), 0);
 }
 
 ft_status ft__cache_room(const ft_serve_request *r, const ft_served *m, const ft_serving_engine *e,
