@@ -89,8 +89,8 @@ ft_key_id ft__task_key(ft_ask task, const char *key)
     return found;
 }
 
-/* `"serve" and "infer" have it`, of a key that other tasks have: a request without a task is one of training. */
-static bool of_other_tasks(const char *key, ft_ask task, char *out, size_t room)
+/* `"serve", "infer"`: other tasks that have a key; a request without a task is one of training. */
+static bool find_other_tasks(const char *key, ft_ask task, char *out, size_t room)
 {
     enum { NAMED = 3 };
     size_t at = 0, named = 0;
@@ -99,8 +99,6 @@ static bool of_other_tasks(const char *key, ft_ask task, char *out, size_t room)
         at += (size_t)snprintf(out + at, room - at, "%s\"%s\"", named ? ", " : "", ft__ask_words[t]);
         named++;
     }
-    if (named && at < room)
-        snprintf(out + at, room - at, " %s it, \"%s\" has not", named > 1 ? "have" : "has", ft__ask_words[task]);
     return named > 0;
 }
 
@@ -109,7 +107,8 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
 {
     json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators change nothing */
     int unknown = 0; /* nobody slips so often: a line of 16 MiB would be compared for a minute */
-    for (void *it = json_object_iter(readable); it && unknown < FT_MOST_UNKNOWN; it = json_object_iter_next(readable, it)) {
+    for (void *it = json_object_iter(readable); it && unknown < FT_MOST_UNKNOWN;
+         it = json_object_iter_next(readable, it)) {
         const char *key = json_object_iter_key(it);
         if (ft__task_key(task, key) != FT_KEY_COUNT) continue;
         unknown++;
@@ -130,8 +129,9 @@ static ft_status explain(const json_t *object, ft_ask task, ft_status status, ft
             return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\"; it is \"cluster\": {\"%s\": ...}",
                                shown, key, key);
         char others[160];
-        if (of_other_tasks(key, task, others, sizeof others))
-            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\": %s", shown, key, others);
+        if (find_other_tasks(key, task, others, sizeof others))
+            return ft__fail_at(err, FT_E_KEY, key, 0, 0, "unknown key \"%.*s\" of the task \"%s\"; it is a key of %s",
+                               shown, key, ft__ask_words[task], others);
     }
     return status;
 }

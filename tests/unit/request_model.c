@@ -163,9 +163,9 @@ static void what_cannot_be_is_refused(void **state)
     refused("{\"model\":\"gpt2\"," ON ",\"nodes\":2}", FT_E_KEY, "nodes",
             "unknown key \"nodes\"; it is \"cluster\": {\"nodes\": ...}");
     refused("{\"model\":\"gpt2\"," ON ",\"name\":2}", FT_E_KEY, "name",
-            "unknown key \"name\": \"kernel\", \"models\", \"gpus\" have it, \"train\" has not");
+            "unknown key \"name\" of the task \"train\"; it is a key of \"kernel\", \"models\", \"gpus\"");
     refused("{\"model\":\"gpt2\"," ON ",\"concurrency\":2}", FT_E_KEY, "concurrency",
-            "unknown key \"concurrency\": \"serve\" has it, \"train\" has not");
+            "unknown key \"concurrency\" of the task \"train\"; it is a key of \"serve\"");
     refused("{\"model\":\"gpt2\"," ON ",\"sequence\":1}", FT_E_KEY, "sequence", "unknown key \"sequence\"");
     refused("{\"model\":\"gpt2\"," ON ",\"batchs\":1}", FT_E_KEY, "batchs",
             "unknown key \"batchs\"; did you mean \"batch\"?");
