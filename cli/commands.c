@@ -64,7 +64,7 @@ static const char *const choose_examples[] = {
 };
 static const char *const models_examples[] = {
     "foretell models llama",
-    "the models whose name holds \"llama\"",
+    "the models whose name contains \"llama\"",
     "foretell models llama-3-8b",
     "one model: its shape, its parameters and where they come from",
     NULL,
@@ -193,10 +193,10 @@ const cli_command cli_commands[] = {
      "parallelism.",
      largest_examples, cli_largest},
     {CLI_SCALE, "scale", "MODEL", 1, 1, "scaling rooflines: critical batch, TP, EP and PP limits, scaling curves",
-     "Prints where arithmetic and exchanges take equally long, as formulas with their numbers: tokens per GPU "
-     "for data parallel and FSDP, ways of tensor parallel, the two domains of expert parallel, a pipeline's share of "
-     "sends; and beside each what the timeline says. Then it forecasts the layout on more and more GPUs, at a constant "
-     "global batch (strong scaling) and at constant tokens per GPU (weak). By default --zero is 3, or 1 with --pp.",
+     "Prints where arithmetic and exchanges take equally long, as formulas with their numbers: tokens per GPU for data "
+     "parallel and FSDP, degrees of tensor parallel, the two domains of expert parallel, a pipeline's share of sends; "
+     "and beside each what the timeline says. Then it forecasts the layout on more and more GPUs, at a constant global "
+     "batch (strong scaling) and at constant tokens per GPU (weak). By default --zero is 3, or 1 with --pp.",
      scale_examples, cli_scale},
     {CLI_PLANS, "plan", "MODEL", 1, 1, "the best layout of a training job on N GPUs, proven, and why others lose",
      "Tries every layout that a framework accepts: tensor, pipeline, context, expert and data ranks, pipeline chunks, "
@@ -239,8 +239,8 @@ const cli_command cli_commands[] = {
      trace_examples, cli_trace},
     {CLI_MODELS, "models", "[PATTERN]", 0, 1, "the known models, or everything about one",
      "Lists the catalogue: name, architecture, parameters, layers, width. With the name of a model, a config.json or a "
-     "folder that holds one, prints its sheet; with another word, the models whose name holds it; a "
-     "star in it stands for anything.",
+     "folder that holds one, prints its sheet; with another word, the models whose name contains it; a star matches "
+     "anything.",
      models_examples, cli_models},
     {CLI_GPUS, "gpus", "[NAME ...]", 0, -1, "the known GPUs, or everything about some of them",
      "Lists the catalogue. With names, or with spec files of your own, prints each one's full sheet: peaks and machine "

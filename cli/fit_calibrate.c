@@ -75,7 +75,7 @@ int cli_fit_calibrate(const cli_args *args, int threads)
     ft_error err = {0};
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if (cli_has(args, whole[i]))
-            return cli_usage(args->command, "%s is for fitting a whole predictor; it says nothing to --calibrate",
+            return cli_usage(args->command, "%s is for fitting a whole predictor; it has no effect with --calibrate",
                              cli_flag(whole[i], flag));
     int status = cli_real(args, OPT_FIT_MINUTES, 0.001, 1e6, &minutes);
     if (status) return status;

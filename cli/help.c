@@ -167,8 +167,8 @@ static void add_program_help(ft_text *out, const ft_style *style, int width)
         ft__text_drop(&name, out);
     }
     ft__heading(out, style, "Exit status");
-    ft__text_add(out,
-                 "  0 answered   1 answered, and the answer is no   2 wrong usage   3 bad input   4 a bug of ours\n");
+    ft__text_add(out, "  0 answered   1 answered, and the answer is no   2 wrong usage   3 bad input   4 a bug in "
+                      "Foretell\n");
     ft__heading(out, style, "Try");
     ft__text_addf(out, "  %s\n", cli_commands[0].examples[0]);
     ft__text_add(out, "  foretell help kernel\n");

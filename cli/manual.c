@@ -91,7 +91,7 @@ void cli_add_manual(ft_text *out)
                       ".TP\n.B 1\nAnswered, and the answer is no: it does not fit, an error exceeds its budget.\n"
                       ".TP\n.B 2\nWrong usage.\n"
                       ".TP\n.B 3\nBad input; the message says which file, line and column, and what was expected.\n"
-                      ".TP\n.B 4\nA bug of ours, or no memory left.\n"
+                      ".TP\n.B 4\nA bug in Foretell, or out of memory.\n"
                       ".SH ENVIRONMENT\n"
                       ".TP\n.B FORETELL_DATA\nThe folder of measurements for \\fBfit\\fR and \\fBvalidate\\fR, where "
                       "\\fB\\-\\-data\\fR is not given.\n"

@@ -40,7 +40,7 @@
     X(OPEN, "open", 0, SWITCH, NULL, NULL, WEB, SERVER, "show the page in the browser")                                \
     X(LISTEN, "listen", 0, WORD, "ADDRESS", "127.0.0.1", WEB, SERVER,                                                  \
       "address to listen on; 0.0.0.0 is all of them, and needs --token")                                               \
-    X(TOKEN, "token", 0, WORD, "SECRET", NULL, WEB, SERVER, "answer only those who know it; at least 16 letters")      \
+    X(TOKEN, "token", 0, WORD, "SECRET", NULL, WEB, SERVER, "secret that clients must send; at least 16 letters")      \
     X(WEB_FILES, "files", 0, FOLDER, "DIR", NULL, WEB, SERVER,                                                         \
       "requests may read files under it: configs, ONNX, traces [none]")                                                \
     X(PAGE, "page", 0, FOLDER, "DIR", NULL, WEB, SERVER, "a page other than the one built or installed")               \

@@ -184,7 +184,7 @@ static int check_value(const cli_command *command, cli_option_id id, const char 
         return cli_usage(command, "%s needs the name of a %s", cli_flag(id, flag),
                          o->kind == CLI_FILE ? "file" : "folder");
     if ((o->kind == CLI_FILE || o->kind == CLI_FOLDER) && o->group == CLI_OUTPUT && !strcmp(value, "-"))
-        return cli_usage(command, "%s - would be a file of that name: /dev/stdout prints it, ./- is the file",
+        return cli_usage(command, "%s - would write a file of that name: use /dev/stdout to print, ./- for the file",
                          cli_flag(id, flag));
     if (o->kind == CLI_CHOICE && !cli_option_asks(o)) return check_choice(command, o, value);
     if (o->kind == CLI_SHARE) {

@@ -73,7 +73,7 @@ def model_document(
     if hasattr(model, "to_dict"):  # a graph that was exported before
         return _graph(model)
     raise Error(
-        f"a model is a name, a path, a config, a dictionary or a torch.nn.Module, not a {type(model).__name__}",
+        f"a model is a name, a path, a config, a dictionary or a torch.nn.Module, not {type(model).__name__}",
         code="wrong_type",
         where="model",
     )

@@ -155,7 +155,7 @@ static ft_status read_escape(reader *r, char **to)
     if (!hex4(r->at + 1, r->end, &high))
         return fail_here(r, backslash, FT_E_SYNTAX, "\\u needs four hexadecimal digits");
     r->at += 5;
-    if (high == 0) return fail_here(r, backslash, FT_E_SYNTAX, "\\u0000 is not taken");
+    if (high == 0) return fail_here(r, backslash, FT_E_SYNTAX, "\\u0000 is not accepted");
     if (high >= 0xD800 && high <= 0xDFFF) {
         bool pair = high < 0xDC00 && r->end - r->at >= 6 && r->at[0] == '\\' && r->at[1] == 'u' &&
                     hex4(r->at + 2, r->end, &low) && low >= 0xDC00 && low <= 0xDFFF;
@@ -224,7 +224,7 @@ __attribute__((noinline)) static ft_status read_number(reader *r, json_t **out)
     bool real = false;
     if (next_is(r, '-')) r->at++;
     if (next_is(r, '0') && r->end - r->at > 1 && is_digit(r->at[1]))
-        return fail_here(r, r->at, FT_E_SYNTAX, "a number does not begin with 0 and another digit");
+        return fail_here(r, r->at, FT_E_SYNTAX, "a number must not begin with 0 and another digit");
     FT_TRY(take_digits(r));
     if (next_is(r, '.')) {
         real = true;

@@ -249,7 +249,8 @@ static ft_status unknown(const char *name, const words *wanted, ft_error *err)
     if (ft__catalogue_counted(name, &gpus, which))
         return ft__fail(
             err, FT_E_NAME,
-            "unknown GPU \"%s\"; \"gpu\" says which, as \"%s\"; how many is said apart, as \"gpus\": %d, or by ranks",
+            "unknown GPU \"%s\"; \"gpu\" is its name alone, \"%s\"; give the number separately, as \"gpus\": %d or as "
+            "ranks",
             shown, which, gpus);
     if (nearest) return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; did you mean \"%s\"?", shown, nearest);
     if (wanted->count > 1 && begins_known(wanted, all, sizeof all))

@@ -9,11 +9,11 @@
 /* clang-format off */
 #define FT_MOVE_LIST(X)                                                                                                \
     X(VOCAB, VOCAB, KEPT,          /* rows of the embedding and of the head, padded */                                 \
-      "products with the vocabulary start off the 128 bytes that matrix units load at")                                \
+      "vocabulary GEMMs are not aligned to the 128 bytes that matrix units load")                                      \
     X(FFN, FFN, OTHER,             /* width of the MLP */                                                              \
-      "its products start off the 128 bytes that matrix units load at")                                                \
+      "its GEMMs are not aligned to the 128 bytes that matrix units load")                                             \
     X(HIDDEN, HIDDEN, OTHER,       /* width of the model */                                                            \
-      "its products start off the 128 bytes that matrix units load at")                                                \
+      "its GEMMs are not aligned to the 128 bytes that matrix units load")                                             \
     X(BATCH, BATCH, ASKED,         /* sequences; the step grows or shrinks with them */                                \
       "")                                                                                                              \
     X(MICRO, BATCH, KEPT,          /* sequences of a micro-batch; the step stays, accumulation follows */              \
@@ -73,7 +73,7 @@
     X(PINNED, PINNED, KEPT,        /* loader: pinned memory */                                                         \
       "the copy no longer holds the process up")                                                                       \
     X(PACKED, PACKED, KEPT,        /* loader: packed shards instead of files */                                        \
-      "read in a row, storage gives its full bandwidth")                                                               \
+      "read sequentially, storage gives its full bandwidth")                                                           \
     X(GPU, GPU, KEPT,              /* another GPU */                                                                   \
       "the same request")
 /* clang-format on */

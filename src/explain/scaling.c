@@ -183,7 +183,7 @@ ft_status ft__scaling_of(const ft_scaling_case *c, ft_scaling *out, ft_error *er
     const ft_arch *a = c->arch;
     if ((a->design != FT_DECODER_ONLY && a->design != FT_ENCODER_ONLY) || a->hidden < 1)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
-                           "the scaling rooflines are those of one row of transformer layers; \"%s\" has none: try "
+                           "scaling rooflines are those of a stack of transformer layers; \"%s\" has none: try "
                            "llama-3-70b",
                            a->model_type);
     out->flops = c->device->peak_tflops[c->work->dtype] * 1e12;
@@ -192,7 +192,7 @@ ft_status ft__scaling_of(const ft_scaling_case *c, ft_scaling *out, ft_error *er
                            c->device->name, ft_dtype_name(c->work->dtype));
     read_cluster(c->cluster, out);
     if (!(out->inside_rate > 0))
-        return ft__fail_at(err, FT_E_UNSUPPORTED, "cluster", 0, 0, "nothing joins the GPUs of this cluster");
+        return ft__fail_at(err, FT_E_UNSUPPORTED, "cluster", 0, 0, "nothing connects the GPUs of this cluster");
     out->ffn = (double)(a->experts > 0 && a->moe_ffn > 0 ? a->moe_ffn : a->ffn > 0 ? a->ffn : 4 * a->hidden);
     data_forms(c, out);
     tensor_forms(c, out);

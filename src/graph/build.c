@@ -47,7 +47,7 @@ static ft_ref keep(ft_build *b, const ft_tensor *t)
 {
     if (b->status != FT_OK) return FT_NONE;
     if (t->rows < 1 || t->cols < 1 || (double)t->rows * (double)t->cols * 8 >= 0x1p63) {
-        ft__build_fail(b, FT_E_RANGE, "a tensor of %.4g x %.4g elements is beyond any machine", (double)t->rows,
+        ft__build_fail(b, FT_E_RANGE, "a tensor of %.4g x %.4g elements is too large for any machine", (double)t->rows,
                        (double)t->cols);
         return FT_NONE;
     }

@@ -59,6 +59,6 @@ void ft__settle_bound(const ft_device *device, const ft_op *op, ft_forecast *f)
     }
     if (f->bytes <= f->ms * device->memory_gbps * 1e6) return;
     size_t said = strlen(f->note);
-    snprintf(f->note + said, sizeof f->note - said, "%sfaster than device memory: from the L2 cache in part",
+    snprintf(f->note + said, sizeof f->note - said, "%sfaster than device memory: partly from the L2 cache",
              said ? "; " : "");
 }

@@ -165,7 +165,7 @@ static ft_status moe_ok(const ft_op *op, const ft_device *device, ft_error *err)
         return ft__fail_at(err, FT_E_RANGE, "topk", 0, 0, "a token cannot go to %lld of %lld experts",
                            (long long)op->u.moe.topk, (long long)op->u.moe.experts);
     if (op->u.moe.ep > 1 && op->u.moe.experts % op->u.moe.ep)
-        return ft__fail_at(err, FT_E_RANGE, "ep", 0, 0, "%lld experts are not dealt out evenly over %lld ranks",
+        return ft__fail_at(err, FT_E_RANGE, "ep", 0, 0, "%lld experts cannot be divided evenly over %lld ranks",
                            (long long)op->u.moe.experts, (long long)op->u.moe.ep);
     if (!ft__moe_backend_runs(device, (ft_moe_backend)op->u.moe.backend))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "moe_backend", 0, 0, "%s has no kernels for %s",

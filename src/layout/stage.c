@@ -82,7 +82,7 @@ ft_status ft__layout_shares(const ft_graph *g, const ft_parallel *p, int64_t sta
     for (int32_t b = 0; b < g->block_count; b++) kept[b] = g->blocks[b].repeat;
     for (int64_t i = 0; i < d.chunks * g->block_count && parts; i++) parts[i] = d.chunks == 1;
     if (d.stages <= 1) return FT_OK;
-    if (d.first < 0) return ft__fail(err, FT_E_UNSUPPORTED, "this model has no row of layers to share out over stages");
+    if (d.first < 0) return ft__fail(err, FT_E_UNSUPPORTED, "this model has no chain of layers to divide into stages");
     if (d.units < d.stages)
         return ft__fail(err, FT_E_RANGE, "%lld pipeline stages are more than the model's %lld layers",
                         (long long)d.stages, (long long)d.units);

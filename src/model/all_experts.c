@@ -36,7 +36,7 @@ ft_ref ft__all_experts(ft_maker *m, ft_ref x)
     const double most = 1e15; /* rows that 64 bits count, with their elements */
     int64_t tokens = ft__tensor_of(b, x)->rows, halves[2] = {a->moe_ffn, a->moe_ffn};
     if ((double)a->experts * (double)tokens > most) {
-        ft__build_fail(b, FT_E_RANGE, "%lld tokens through each of %lld experts are beyond any machine",
+        ft__build_fail(b, FT_E_RANGE, "%lld tokens through each of %lld experts are too large for any machine",
                        (long long)tokens, (long long)a->experts);
         return FT_NONE;
     }

@@ -276,7 +276,7 @@ static bool too_long(ft_maker *m, const ft_scan *s)
 {
     double most = (double)s->batch * (double)(s->length + s->chunk) * (double)s->chunk * (double)s->heads;
     if (most * (double)(s->state > s->head_dim ? s->state : s->head_dim) <= 1e18) return false;
-    ft__build_fail(&m->b, FT_E_RANGE, "%lld sequences of %lld tokens in chunks of %lld are beyond any machine",
+    ft__build_fail(&m->b, FT_E_RANGE, "%lld sequences of %lld tokens in chunks of %lld are too large for any machine",
                    (long long)s->batch, (long long)s->length, (long long)s->chunk);
     return true;
 }

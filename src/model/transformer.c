@@ -218,7 +218,7 @@ static ft_ref seen_before(ft_maker *m, ft_ref *table)
     if (a->merged) seen = ft__part_encode_before(m, seen, table);
     if (a->canvas > 0) seen = ft__part_prompt_before(m, seen, table);
     if (a->prefix > MOST_PREFIX)
-        ft__build_fail(&m->b, FT_E_RANGE, "a prompt of %lld learned tokens is beyond any machine",
+        ft__build_fail(&m->b, FT_E_RANGE, "a prompt of %lld learned tokens is too large for any machine",
                        (long long)a->prefix);
     return seen;
 }

@@ -12,7 +12,7 @@ bool ft__vision_task(ft_maker *m)
     for (int i = 0; i < FT_MAX_STAGES; i++)
         if (a->width[i] > widest) widest = a->width[i];
     if ((double)m->batch * (double)a->image * (double)a->image * (double)(widest + a->channels) > 1e18) {
-        ft__build_fail(&m->b, FT_E_RANGE, "%lld pictures of %lld pixels a side are beyond any machine",
+        ft__build_fail(&m->b, FT_E_RANGE, "%lld pictures of %lld pixels a side are too large for any machine",
                        (long long)m->batch, (long long)a->image);
         return false;
     }

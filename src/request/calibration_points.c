@@ -80,7 +80,7 @@ static ft_status read_header(reader *r, const json_t *line, ft_error *err)
         return at_line(r, &why, "", err);
     if (version != 1)
         return ft__fail_at(err, FT_E_FORMAT, r->path, r->line, 0,
-                           "measurements of form %d, this program reads form 1: use the program that wrote them",
+                           "measurements of format %d, this program reads format 1: use the program that wrote them",
                            (int)version);
     if (!r->gpu) {
         FT_TRY(read_gpu(r, gpu, err));
@@ -149,8 +149,8 @@ static ft_status read_collective(reader *r, const json_t *request, ft_op *op, ft
     FT_TRY(ft__collective_request_read(request, this_gpu, r, &c, err));
     if (c.group.stride != 1 || c.cluster.tiers < 1 || c.group.size > c.cluster.tier[0].gpus)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "ranks", 0, 0,
-                           "only exchanges inside one node can be calibrated: their ranks stand side by side in one "
-                           "NVLink, xGMI or PCIe domain");
+                           "only exchanges inside one node can be calibrated: with all ranks in one NVLink, xGMI or "
+                           "PCIe domain");
     ft__tier_op(&c.cluster.tier[0], c.op, c.bytes, c.group.size, op);
     if (c.group.narrow > 0) op->dtype = FT_INT8;
     if (c.op == FT_COLLECTIVE_ALL_REDUCE && c.group.engine >= FT_ENGINE_TRTLLM) op->engine = c.group.engine;
@@ -167,8 +167,8 @@ static ft_status read_kernel(reader *r, json_t *request, ft_op *op, ft_error *er
     bool parts = op->kind == FT_OP_GEMM || op->kind == FT_OP_ROW || op->kind == FT_OP_CONV2D;
     if (parts && (op->pass == FT_PASS_FWD_BWD || (op->pass == FT_PASS_BWD && op->kind == FT_OP_GEMM)))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "pass", 0, 0,
-                           "several kernels in one point teach nothing about each: write every product or pass as a "
-                           "point of its own");
+                           "several kernels in one point say nothing about each of them: write every product or pass "
+                           "as its own point");
     /* As measured here: operands that arrive quantised, attention without an engine around it. */
     if (op->kind == FT_OP_GEMM && op->u.gemm.quantized < 0) op->u.gemm.quantized = 1;
     if ((op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MOE) && op->engine == FT_ENGINE_ANY)

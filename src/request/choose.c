@@ -41,7 +41,7 @@ static ft_status read_seconds(const json_t *object, const char *key, const char 
     }
     if (!(unit > 0))
         return ft__fail_at(err, FT_E_TYPE, where, 0, 0,
-                           "\"%s\" must be a time, as \"30d\", \"12h\", \"10min\" or \"20s\"", key);
+                           "\"%s\" must be a time such as \"30d\", \"12h\", \"10min\" or \"20s\"", key);
     if (!(number >= 0)) return ft__fail_at(err, FT_E_RANGE, where, 0, 0, "\"%s\" must not be negative", key);
     const double most = ft__keys[FT_KEY_ID_DEADLINE_DAYS].high;
     if (!(number * unit <= most * DAY_S))
@@ -138,7 +138,8 @@ static ft_status read_counts(const json_t *object, ft_choose_request *r, ft_erro
     }
     if (!read || *at || high < low)
         return ft__fail_at(err, FT_E_RANGE, "gpus", 0, 0,
-                           "\"gpus\" must be a number, a list or a range from 1 to 2^20, as \"8:512\", got \"%.40s\"",
+                           "\"gpus\" must be a number, a list or a range from 1 to 2^20, such as \"8:512\", got "
+                           "\"%.40s\"",
                            said);
     for (int64_t n = low; r->count_count < FT_CHOOSE_COUNTS; n *= 2) {
         r->counts[r->count_count++] = n < high ? n : high;
@@ -194,8 +195,8 @@ static ft_status read_prices(const json_t *object, ft_key_id key, ft_choose_requ
         if (json_is_string(value))
             return ft__fail_at(
                 err, FT_E_TYPE, "price", 0, 0,
-                "the price of \"%.60s\" must be a plain number of US dollars an hour, as 2.1; got \"%.40s\": no other "
-                "currency or unit is known",
+                "the price of \"%.60s\" must be a plain number of US dollars an hour, such as 2.1; got \"%.40s\": no "
+                "other currency or unit is known",
                 gpu, json_string_value(value));
         if (!json_is_number(value))
             return ft__fail_at(err, FT_E_TYPE, "price", 0, 0, "the price of \"%.60s\" must be a number of US dollars",
@@ -250,7 +251,9 @@ static ft_status read_today(const char *date, ft_choose_request *r, ft_error *er
 {
     r->today = ft__today();
     if (date && !ft__day_of(date, &r->today))
-        return ft__fail_at(err, FT_E_RANGE, "today", 0, 0, "\"today\" must be a date, as \"2026-11-16\", got \"%.40s\"",
+        return ft__fail_at(err, FT_E_RANGE, "today", 0, 0,
+                           "\"today\" must be a date such as \"2026-11-16\", got "
+                           "\"%.40s\"",
                            date);
     return FT_OK;
 }
@@ -310,7 +313,7 @@ static ft_status either(const ft_said *said, ft_key_id id, ft_key_id other, ft_k
 {
     *out = ft__given(said, other) ? other : id;
     if (!ft__given(said, id) || !ft__given(said, other)) return FT_OK;
-    return ft__fail_at(err, FT_E_RANGE, ft__keys[other].key, 0, 0, "\"%s\" and \"%s\" are one key: leave one out",
+    return ft__fail_at(err, FT_E_RANGE, ft__keys[other].key, 0, 0, "\"%s\" and \"%s\" are the same key: leave one out",
                        ft__keys[other].key, ft__keys[id].key);
 }
 

@@ -49,7 +49,7 @@ static ft_status numbers_of(const json_t *object, const char *key, const char *w
                                key, i + 1);
         at[i] = json_number_value(each);
         if (!isfinite(at[i]))
-            return ft__fail_at(err, FT_E_RANGE, path, 0, 0, "element %zu of \"%s\" is beyond any number", i + 1, key);
+            return ft__fail_at(err, FT_E_RANGE, path, 0, 0, "element %zu of \"%s\" is out of range", i + 1, key);
     }
     *wanted = count;
     *out = at;
@@ -199,10 +199,11 @@ static ft_status check_what(const ft_draw_request *r, const ft_drawn_picture *p,
     if (served != (r->ask == FT_ASK_SERVE))
         return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,
                            served ? "\"%s\" can be drawn of \"serve\" alone"
-                                  : "of \"serve\" there are \"waits\", \"tokens\", \"queue\" and \"cache\", no \"%s\"",
+                                  : "of \"serve\", \"waits\", \"tokens\", \"queue\" and \"cache\" can be drawn, not "
+                                    "\"%s\"",
                            word);
     if (r->ask == FT_ASK_KERNEL && p->what != FT_DRAWN_AS_ROOFLINE)
-        return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0, "of a kernel there is a \"roofline\", not a \"%s\"",
+        return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0, "of a kernel, a \"roofline\" can be drawn, not a \"%s\"",
                            word);
     if (r->ask == FT_ASK_MEMORY && p->what != FT_DRAWN_AS_MEMORY && p->what != FT_DRAWN_AS_PEAK)
         return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,

@@ -38,12 +38,12 @@ const char *ft__longer_rule(const ft_effect_case *c)
 const char *ft__filling_rule(const ft_effect_case *c)
 {
     if (ft__longer_rule(c)) return ft__longer_rule(c);
-    return c->r->lengths.batching == FT_BATCH_PACK ? "sequences that are packed are not filled up" : NULL;
+    return c->r->lengths.batching == FT_BATCH_PACK ? "packed sequences are not padded" : NULL;
 }
 
 const char *ft__batching_rule(const ft_effect_case *c)
 {
     if (ft__longer_rule(c)) return ft__longer_rule(c);
     if (c->r->lengths.batching != FT_BATCH_BUCKET) return NULL;
-    return c->w->batch > 1 ? NULL : "a batch of one sequence has no other to be like";
+    return c->w->batch > 1 ? NULL : "a batch of one sequence has no other to match";
 }

@@ -132,7 +132,7 @@ const char *ft__network_idle(const json_t *cluster, const ft_device *device, int
     if (one_node && !usual && same_links(&with.tier[0], &without.tier[0]))
         why = "all ranks are in one node";
     else if (switches && !narrows)
-        why = "so few nodes meet no switch with fewer cables above than below";
+        why = "so few nodes use no oversubscribed switch";
     json_decref(rest);
     return why;
 }

@@ -17,20 +17,20 @@ static const struct {
     const char *keys; /* between blanks */
     const char *why;
 } rows[] = {
-    {FT_ASK_INFER, "detail course pictures", "a grid of steps is answered with, none of them in detail"},
+    {FT_ASK_INFER, "detail course pictures", "the answer is a grid of steps, none of them in detail"},
     {FT_ASK_INFER, "global_batch", "the grid has batches of its own"},
     {FT_ASK_LARGEST, "lengths batching longer pad_multiple", "the largest model is sought for sequences of one length"},
     {FT_ASK_SCALE, "lengths batching longer pad_multiple", "curves are of sequences of one length"},
     {FT_ASK_PLAN, "lengths batching longer pad_multiple", "layouts are sought for sequences of one length"},
     {FT_ASK_CHOOSE, "lengths batching longer pad_multiple", "GPUs are chosen for sequences of one length"},
-    {FT_ASK_LARGEST, "detail advice techniques course pictures", "a model is answered with, not its step in detail"},
+    {FT_ASK_LARGEST, "detail advice techniques course pictures", "the answer is a model, without its step in detail"},
     {FT_ASK_SCALE, "detail advice techniques course pictures tokens",
-     "curves over GPUs are answered with, no step in detail"},
-    {FT_ASK_PLAN, "detail advice techniques course pictures tokens", "layouts are answered with, no step in detail"},
-    {FT_ASK_PLAN_SERVE, "advice course", "ways to serve are answered with, none of them in detail"},
+     "the answer is curves over GPUs, without a step in detail"},
+    {FT_ASK_PLAN, "detail advice techniques course pictures tokens", "the answer is layouts, without a step in detail"},
+    {FT_ASK_PLAN_SERVE, "advice course", "the answer is ways to serve, none of them in detail"},
     {FT_ASK_COMPARE, "detail advice techniques course pictures",
      "times and kernels are compared, nothing else in detail"},
-    {FT_ASK_SERVE, "detail techniques pictures loader", "a load is answered with, no step in detail"},
+    {FT_ASK_SERVE, "detail techniques pictures loader", "the answer is for a load, without a step in detail"},
     {FT_ASK_SERVE, "batch global_batch seq", "the engine batches requests, whose lengths are \"isl\" and \"osl\""},
     {FT_ASK_SERVE, "attention execution compile_scope host host_us_per_op cache", "the engine's own"},
 };
@@ -100,11 +100,11 @@ void ft__kernel_idle(const json_t *object, const ft_op *op, ft_idle_list *list)
     int variant;
     bool product = op->kind == FT_OP_GEMM;
     if (product && ft__family_of(op, &variant) == &ft__gemm_tensor_family)
-        ft__idle_note(list, object, FT_KEY_ID_BIAS, "tensor cores' kernels add it as they write the product");
+        ft__idle_note(list, object, FT_KEY_ID_BIAS, "tensor-core kernels add it as they write the result");
     if (product && ft_dtype_bytes(op->dtype) >= 2)
         ft__idle_note(list, object, FT_KEY_ID_QUANTIZED, "operands of this \"dtype\" are not quantised");
     if (product && op->weights == FT_STORED_AS_COMPUTED)
-        ft__idle_note(list, object, FT_KEY_ID_WEIGHT_KERNEL, "no weights of few bits are widened");
+        ft__idle_note(list, object, FT_KEY_ID_WEIGHT_KERNEL, "no low-bit weights are dequantised");
     if (op->kind == FT_OP_ATTENTION && op->u.attention.q_len == 1)
         ft__idle_note(list, object, FT_KEY_ID_CAUSAL, "one query sees all keys");
     if (op->kind == FT_OP_MLA && op->u.mla.q_len == 1) {

@@ -25,7 +25,7 @@ static const char *held(const ft_effect_case *c)
     if (ft__timed_rule(c)) return ft__timed_rule(c);
     return ft__watts_limit(c->r->device) > ft__real_of(c->said, FT_KEY_ID_POWER_CAP) || c->r->device->power_cap_w > 0
                ? NULL
-               : "the board's own limit is not above it";
+               : "it is not below the board's own limit";
 }
 
 /* What can be drawn of a request without times, or without a pipeline, is drawn. */
@@ -68,7 +68,7 @@ static const char *positions(const ft_effect_case *c)
     return c->w->loss_positions < c->w->seq ? NULL : "a sequence has no more";
 }
 
-static const char undone[] = "the model's layers are undone going back: they run again whatever is said";
+static const char undone[] = "the model's layers are reversible: the backward pass recomputes them in any case";
 
 static const char *some_layers(const ft_effect_case *c)
 {
@@ -108,14 +108,14 @@ static const char *layers_away(const ft_effect_case *c)
 static const char *host_link(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
-    if (!c->w->offload) return "nothing lies on the host: \"offload\" names nothing";
+    if (!c->w->offload) return "nothing is on the host: \"offload\" is empty";
     return offloading(c) ? offloading(c) : ft__timed_rule(c);
 }
 
 static const char *drives(const ft_effect_case *c)
 {
     if (!c->trains) return ft__training(c);
-    return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? ft__timed_rule(c) : "nothing lies on drives";
+    return ft__offloads(c->w, FT_OFFLOAD_OPTIMIZER_NVME) ? ft__timed_rule(c) : "nothing is on drives";
 }
 
 static const char *accumulating(const ft_effect_case *c) { return c->trains || c->ranks > 1 ? NULL : ft__training(c); }
@@ -133,7 +133,7 @@ static const char *widening(const ft_effect_case *c)
         const ft_weight_format *f = &c->w->formats.of[i];
         if (f->given && f->stored != FT_STORED_AS_COMPUTED && ft_dtype_bytes(f->math) == 2) return NULL;
     }
-    return "no weights of few bits are widened";
+    return "no low-bit weights are dequantised";
 }
 
 static const char *caching(const ft_effect_case *c)
@@ -160,8 +160,8 @@ static const char *attending(const ft_effect_case *c)
 {
     const bool windows = c->a->design == FT_VIT && c->a->tower_window > 0; /* SAM's, which sdpa takes in evaluation */
     if (!ft__attends(c->a)) return "the model has no attention";
-    if (ft__own_scores(c->a)) return "the model's code writes its scores out, whatever is asked for";
-    if (c->a->reversible) return "the model's attention is its own, whatever is said";
+    if (ft__own_scores(c->a)) return "the model's code writes its scores out in any case";
+    if (c->a->reversible) return "the model has its own attention in any case";
     return windows && c->trains ? "in training the model's windows are written out" : NULL;
 }
 
@@ -225,8 +225,8 @@ static const char *capturing(const ft_effect_case *c)
     if (c->w->execution != FT_RUN_FUSED) return "\"execution\" is not \"fused\"";
     if (!(c->w->graphed & capturable(c->a))) return "the model has none of these modules";
     if (ft__graphed(c->w)) return NULL;
-    return c->w->recompute == FT_RECOMPUTE_FULL ? "layers that run again are not captured one by one"
-                                                : "layers whose activations leave for the host are not captured";
+    return c->w->recompute == FT_RECOMPUTE_FULL ? "recomputed layers are not captured one by one"
+                                                : "layers whose activations are offloaded are not captured";
 }
 
 static const char *stacked(const ft_effect_case *c)

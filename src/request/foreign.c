@@ -214,7 +214,7 @@ const char *ft__foreign_meaning(const ft_foreign *f)
         {"num_train_epochs", "tokens of the whole run, all epochs"},
         {"epochs", "tokens of the whole run, all epochs"},
         {"enable_expert_parallel", "the ranks that experts are spread over"},
-        {"enable_prefix_caching", "the share of every prompt that is found"},
+        {"enable_prefix_caching", "the share of every prompt that is found in the cache"},
         {"num_layers_per_virtual_pipeline_stage", "the chunks of a stage"},
     };
     for (size_t i = 0; i < COUNT(meanings); i++)

@@ -24,19 +24,18 @@ static ft_status check_file(const ft_said *said, const ft_workload *w, const cha
     if (w->task == FT_TRAIN)
         return ft__fail_at(
             err, FT_E_UNSUPPORTED, where, 0, 0,
-            "\"%s\" is a format of llama.cpp's files, which are not trained on: \"nf4\" and \"int4\" with "
-            "\"lora_rank\" train adapters beside four bits",
+            "\"%s\" is a llama.cpp format, which is not trained on: \"nf4\" and \"int4\" with \"lora_rank\" train "
+            "adapters on 4-bit weights",
             name);
     if (ft_dtype_bytes(w->dtype) != 2 || w->autocast)
         return ft__fail_at(err, FT_E_UNSUPPORTED, where, 0, 0,
-                           "\"%s\" is forecast beside \"dtype\" \"fp16\" or \"bf16\": llama.cpp's own arithmetic is of "
-                           "eight bits whatever is asked for",
+                           "\"%s\" is forecast with \"dtype\" \"fp16\" or \"bf16\": llama.cpp computes in 8 bits in "
+                           "any case",
                            name);
     if (by > 0 && by != FT_WEIGHTS_GGUF)
-        return ft__fail_at(
-            err, FT_E_RANGE, where, 0, 0,
-            "\"%s\" is a format of llama.cpp's files: \"weight_kernel\" \"gguf\" reads it, \"%s\" does not", name,
-            ft__weight_kernel_words[by]);
+        return ft__fail_at(err, FT_E_RANGE, where, 0, 0,
+                           "\"%s\" is a llama.cpp format: \"weight_kernel\" \"gguf\" reads it, \"%s\" does not", name,
+                           ft__weight_kernel_words[by]);
     return FT_OK;
 }
 
@@ -68,8 +67,8 @@ static ft_status settle_weights(const ft_said *said, ft_model_request *out, ft_e
     if (w->task == FT_TRAIN && bits < 16 && ft__whole_of(said, FT_KEY_ID_LORA_RANK) < 1)
         return ft__fail_at(
             err, FT_E_UNSUPPORTED, where, 0, 0,
-            "weights in \"%s\" are not trained: give \"lora_rank\" to train adapters beside them (QLoRA), "
-            "or leave \"weights_dtype\" out",
+            "weights in \"%s\" are not trained: give \"lora_rank\" to train adapters on them (QLoRA), or leave "
+            "\"weights_dtype\" out",
             name);
     w->weight_bits = bits == kept ? 0 : bits;
     w->unpack_openly = w->task == FT_TRAIN && !strcmp(name, "int4"); /* GPTQ's: its kernels have no gradients */
@@ -194,8 +193,8 @@ void ft__settle_quantized(const ft_said *said, ft_model_request *out)
     /* Checkpoints in fp8 or mxfp4 are trained on in 16 bits; those of a tool for serving are not. */
     if (a->quantized_bits > 0 && a->formats.loaded == FT_WEIGHTS_ANY) return;
     snprintf(out->quantized, sizeof out->quantized,
-             "quantization_config (%s) is ignored: weights are taken as %s; weights_dtype says otherwise", a->quantized,
-             out->dtype_name);
+             "quantization_config (%s) is ignored: weights are taken as %s; set weights_dtype for another format",
+             a->quantized, out->dtype_name);
 }
 
 void ft__settle_kv(const ft_said *said, ft_model_request *out)
@@ -222,7 +221,9 @@ ft_status ft__check_dtype(const ft_model_request *r, ft_error *err)
         if (ft_dtype_bytes(op.dtype) < 2 && !strcmp(name, ft__stored_words[i])) {
             char said[sizeof err->message];
             snprintf(said, sizeof said, "%s", err->message);
-            return ft__fail_at(err, status, "dtype", 0, 0, "%.400s; \"weights_dtype\" \"%s\" keeps weights alone in it",
+            return ft__fail_at(err, status, "dtype", 0, 0,
+                               "%.400s; \"weights_dtype\" \"%s\" stores only the weights "
+                               "in it",
                                said, name);
         }
     return status;

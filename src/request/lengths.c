@@ -47,8 +47,8 @@ static ft_status of_data_set(const char *name, figures *out, ft_error *err)
             used += (size_t)snprintf(alike + used, sizeof alike - used, "%s%s", used ? ", " : "", known[i]);
     if (*alike)
         return ft__fail_at(err, FT_E_NAME, WHERE, 0, 0,
-                           "no data set \"%.*s\" has known lengths; there are %s. An object {\"mean\": ..., "
-                           "\"spread\": ...} describes any other",
+                           "unknown data set \"%.*s\"; known are %s. An object {\"mean\": ..., \"spread\": ...} "
+                           "describes any other",
                            (int)ft__utf8_cut(name, 60), name, alike);
     return ft__fail_at(err, FT_E_NAME, WHERE, 0, 0,
                        "no data set \"%.*s\" has known lengths%s%s%s {\"mean\": ..., \"spread\": ...} describes them",

@@ -120,8 +120,7 @@ static ft_status add_target(const char *name, size_t length, unsigned *bits, ft_
     }
     if (!strcmp(said, "embed_tokens") || !strcmp(said, "lm_head") || !strcmp(said, "lora_head"))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "lora.targets", 0, 0,
-                           "adapters beside \"%s\" are not forecast; \"train_embeddings\" trains embedding and head",
-                           said);
+                           "adapters on \"%s\" are not forecast; \"train_embeddings\" trains embedding and head", said);
     const char *nearest = ft__nearest(said, names, COUNT(names));
     return ft__fail_at(err, FT_E_NAME, "lora.targets", 0, 0,
                        "unknown layer \"%s\"; %s%s%s\"q_proj\", \"linear_qkv\", \"c_attn\", ... or \"all-linear\"",
@@ -190,10 +189,10 @@ static void prepare_kbit(ft_model_request *out)
     w->autocast = prepared;
     if (out->remark[0]) return;
     snprintf(out->remark, sizeof out->remark, "%s",
-             prepared ? "beside 4-bit weights the rest is fp32, as peft's prepare_model_for_kbit_training leaves it; "
+             prepared ? "with 4-bit weights the rest is fp32, as peft's prepare_model_for_kbit_training leaves it; "
                         "\"lora\" {\"dtype\": \"bf16\"} keeps the model as loaded"
-                      : "beside 4-bit weights the rest is as loaded; \"stack\" \"peft\" is a model behind "
-                        "prepare_model_for_kbit_training, which holds more");
+                      : "with 4-bit weights the rest is as loaded; \"stack\" \"peft\" is a model after "
+                        "prepare_model_for_kbit_training, which takes more memory");
 }
 
 /* Frozen layers under FSDP's first wrapper and checkpoints that re-enter autograd: a stack of its own, which a request
@@ -205,8 +204,8 @@ static void tell_of_checkpoints(ft_model_request *out)
     if (w->stack || w->task != FT_TRAIN || w->lora_rank < 1 || p->zero < 2 || p->dp * p->cp < 2) return;
     if (w->recompute != FT_RECOMPUTE_FULL || w->execution != FT_RUN_EAGER || out->remark[0]) return;
     snprintf(out->remark, sizeof out->remark, "%s",
-             "checkpoints are let go layer by layer; \"stack\" \"fsdp\" is FSDP's first wrapper under "
-             "\"use_reentrant\", which keeps them and their gradients until all went back");
+             "checkpoints are freed layer by layer; \"stack\" \"fsdp\" is FSDP's first wrapper under "
+             "\"use_reentrant\", which keeps them and their gradients until the backward pass ends");
 }
 
 /* Layer norms, which the Trainer's autocast raises: the same. */
@@ -219,7 +218,7 @@ static void tell_of_autocast(ft_model_request *out)
     snprintf(
         out->remark, sizeof out->remark, "%s",
         "layer norms and powers run in the model's format; under the Trainer's autocast, \"stack\" \"hf_trainer\", "
-        "they run in fp32 and hold more");
+        "they run in fp32 and take more memory");
 }
 
 ft_status ft__lora_settle(const json_t *object, const ft_said *said, ft_model_request *out, ft_error *err)

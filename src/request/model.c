@@ -103,8 +103,7 @@ static ft_status settle_sizes(const json_t *object, const ft_said *said, ft_mode
     if (seq > 0 && a->token_pixels > 0 && (out->pictures_of.height > 0 || out->pictures_of.frames > 0))
         return ft__fail_at(err, FT_E_RANGE, FT_KEY(SEQ), 0, 0,
                            "\"seq\" %" PRId64
-                           " counts the tokens that \"image_size\" and \"frames\" say already: leave "
-                           "out one of them",
+                           " counts the tokens that \"image_size\" and \"frames\" already give: leave out one of them",
                            seq);
     if (seq > 0 && (least > 0 || a->design == FT_CLIP)) w->seq = seq;
     FT_TRY(check_fixed(a, w, err));

@@ -37,7 +37,7 @@ typedef struct ft_model_request {
     bool closed_forms;           /* exchanges by formula, even where the cluster asks for a simulation */
     bool version_turns;          /* the version of PyTorch that is named has no such attention, or no such segments */
     bool packs_examples;         /* the remark says that sequences are packed, as its stack's recipes have them */
-    char remark[200];            /* a warning about the request itself; "" for none */
+    char remark[240];            /* a warning about the request itself; "" for none */
     char beyond[FT_BEYOND_ROOM]; /* sequences are longer than the model has positions; or "" */
     char quantized[160];         /* what became of quantization_config, where it is not what is forecast; or "" */
     char modules[160];           /* what predicts further tokens and is left out; or "" */

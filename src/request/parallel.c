@@ -143,11 +143,11 @@ ft_status ft__parallel_fits_model(const ft_parallel *p, const ft_arch *arch, con
     FT_TRY(ft__parallel_check(p, &model, err));
     if (p->tp > 1 && (arch->reversible || arch->actor.size.layers > 0))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.tp", 0, 0,
-                           "no library cuts the layers of \"%s\"; it takes \"dp\", \"pp\" and \"zero\"",
+                           "no library splits the layers of \"%s\"; it takes \"dp\", \"pp\" and \"zero\"",
                            arch->model_type);
     if (p->pp > 1 && !model.in_a_row)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.pp", 0, 0,
-                           "\"pp\" is forecast where one row of layers leads from end to end; \"%s\" takes \"dp\" and "
+                           "\"pp\" is forecast for models that are one chain of layers; \"%s\" takes \"dp\" and "
                            "\"zero\"",
                            arch->model_type);
     bool scores = work->attention == FT_EAGER || (work->attention == FT_SDPA && (arch->no_sdpa || arch->sinks));

@@ -62,14 +62,13 @@ static void remark_beside(const ft_said *said, ft_model_request *out)
     const ft_arch *a = out->arch;
     if (a->protein.reader.layers > 0 && !ft__given(said, FT_KEY_ID_SOURCE))
         snprintf(out->remark, sizeof out->remark,
-                 "a protein of %lld residues is read beside each sequence; \"source_tokens\" says of how many",
+                 "a protein of %lld residues is read with each sequence; \"source_tokens\" sets how many",
                  (long long)a->protein.usual);
     if (a->actor.size.layers < 1) return;
     if (out->work.task == FT_DECODE)
-        snprintf(
-            out->remark, sizeof out->remark,
-            "a step of decoding is one of denoising over %lld actions at once; %lld of them make an answer (\"osl\")",
-            (long long)a->actor.actions, (long long)a->actor.steps);
+        snprintf(out->remark, sizeof out->remark,
+                 "a decoding step is one denoising step over %lld actions; %lld of them make an answer (\"osl\")",
+                 (long long)a->actor.actions, (long long)a->actor.steps);
     else if (ft__whole_of(said, FT_KEY_ID_IMAGES) < 1)
         snprintf(out->remark, sizeof out->remark,
                  "\"images\" is 0: %s acts on what cameras see, and its tower does not run", a->model_type);

@@ -152,8 +152,8 @@ static ft_status keep_given(const json_t *object, const ft_said *top, ft_plan_re
     if (ft__key_get(parallel, FT_KEY_ID_DP)) return data_ranks_follow("parallel.dp", err);
     if (ft__key_get(parallel, FT_KEY_ID_SHARD))
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.shard", 0, 0,
-                           "plans shard over all data ranks: \"shard\" is forecast of a layout that is given, with the "
-                           "task \"train\"");
+                           "plans shard over all data ranks: \"shard\" is forecast for a given layout, with the task "
+                           "\"train\"");
     json_t *rest = ft__study_copy(parallel);
     if (!rest || !ft__key_set(r->base, FT_KEY_ID_PARALLEL, rest)) return ft__no_memory(err);
     ft__said_init(&said);
@@ -235,7 +235,7 @@ static void note_left(ft_plan_request *r)
     const json_t *left = ft__key_get(r->base, FT_KEY_ID_PARALLEL);
     for (int k = 0; k < FT_KEY_COUNT && left; k++)
         if (ft__keys[k].section == FT_SECTION_PARALLEL)
-            ft__idle_note(&r->idle, left, (ft_key_id)k, "of a layout engines have tp, pp, dp and ep alone");
+            ft__idle_note(&r->idle, left, (ft_key_id)k, "of a layout, engines have only tp, pp, dp and ep");
 }
 
 ft_status ft__plan_serve_request_read(const json_t *object, ft_plan_request *out, ft_error *err)

@@ -150,7 +150,8 @@ static ft_status check_foreign_keys(const json_t *object, const char *op_name, c
 {
     json_t *readable = (json_t *)(uintptr_t)object; /* Jansson's iterators take a non-const object, change nothing */
     int unknown = 0;
-    for (void *it = json_object_iter(readable); it && unknown < FT_MOST_UNKNOWN; it = json_object_iter_next(readable, it)) {
+    for (void *it = json_object_iter(readable); it && unknown < FT_MOST_UNKNOWN;
+         it = json_object_iter_next(readable, it)) {
         const char *key = json_object_iter_key(it);
         bool mine = false;
         for (size_t i = 0; i < count && !mine; i++) mine = !strcmp(known[i], key);

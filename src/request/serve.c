@@ -99,8 +99,8 @@ static ft_status read_speculation(const json_t *object, ft_serve_request *out, f
             return FT_OK;
     }
     return ft__fail_at(err, FT_E_TYPE, "speculative", 0, 0,
-                       "\"speculative\" must be {\"tokens\": 3, \"accepted\": 2.3}: drafts of a step, and tokens that "
-                       "it makes, from 1 to one more than the drafts");
+                       "\"speculative\" must be {\"tokens\": 3, \"accepted\": 2.3}: draft tokens per step, and tokens "
+                       "that the step yields, from 1 to one more than the drafts");
 }
 
 /* "mtp": 3, or "draft": a model, and "acceptance": how often a draft is kept. */
@@ -113,13 +113,14 @@ static ft_status read_drafts(const json_t *object, ft_serve_request *out, ft_err
     int ways = own + (out->draft != NULL) + (ft__key_get(object, FT_KEY_ID_SPECULATIVE) != NULL);
     if (ways > 1)
         return ft__fail_at(err, FT_E_RANGE, own ? "mtp" : "draft", 0, 0,
-                           "at most one of \"speculative\", \"mtp\" and \"draft\" says who makes drafts; got several");
+                           "give at most one of \"speculative\", \"mtp\" and \"draft\": they all say what makes draft "
+                           "tokens");
     if (out->acceptance >= 0 && !own && !out->draft)
         return ft__fail_at(err, FT_E_RANGE, "acceptance", 0, 0,
                            "\"acceptance\" needs drafts: set \"mtp\" or \"draft\"");
     if (ft__given(said, FT_KEY_ID_DRAFT_TOKENS) && !out->draft)
         return ft__fail_at(err, FT_E_RANGE, "draft_tokens", 0, 0,
-                           "\"draft_tokens\" are those of \"draft\", a model that is missing here");
+                           "\"draft_tokens\" needs \"draft\", the model that makes them");
     if (!own && !out->draft) return FT_OK;
     out->own_drafts = own;
     out->drafts = (double)ft__whole_of(said, own ? FT_KEY_ID_SERVED_MTP : FT_KEY_ID_DRAFT_TOKENS);
@@ -148,7 +149,8 @@ static ft_status read_disaggregated(const json_t *object, ft_serve_request *out,
                            "{\"prefill\": {\"workers\": 1, \"tp\": 4}, \"decode\": {...}}", &out->said, err));
     if (out->layout.cp > 1)
         return ft__fail_at(err, FT_E_UNSUPPORTED, "parallel.cp", 0, 0,
-                           "\"cp\" here is of engines that do both; \"disaggregated\" has one of each side");
+                           "\"cp\" here is for engines that prefill and decode; \"disaggregated\" has one for each "
+                           "side");
     FT_TRY(read_side(d, FT_KEY_ID_PREFILL_SIDE, &out->prefill_layout, &out->prefill_workers, err));
     return read_side(d, FT_KEY_ID_DECODE_SIDE, &out->layout, &out->decode_workers, err);
 }
@@ -214,10 +216,10 @@ static ft_status check_load(const ft_serve_request *r, ft_error *err)
                ft__given(&r->said, FT_KEY_ID_REQUEST_LOG);
     bool slo = r->slo_ttft_ms > 0 || r->slo_tpot_ms > 0 || r->slo_e2e_ms > 0;
     if (r->find != FT_FIND_NOTHING && !slo)
-        return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0, "\"find\" needs \"slo\": the highest load that keeps what?");
+        return ft__fail_at(err, FT_E_MISSING, "slo", 0, 0, "\"find\" needs \"slo\": the highest load that meets what?");
     if (ways == 1 || (ways == 0 && r->find != FT_FIND_NOTHING)) return FT_OK;
     return ft__fail_at(err, ways ? FT_E_RANGE : FT_E_MISSING, "concurrency", 0, 0,
-                       "exactly one of \"concurrency\", \"rate\" and \"trace\" says how requests come; got %s",
+                       "give exactly one of \"concurrency\", \"rate\" and \"trace\"; got %s",
                        ways ? "several" : "none");
 }
 

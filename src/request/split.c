@@ -16,7 +16,7 @@ ft_status ft__split_settle(const ft_said *said, ft_model_request *out, ft_error 
     if (!layers && !experts) return FT_OK;
     if (!ft__generates_tokens(w)) return FT_OK; /* has no effect, which is remarked */
     if (ft__widened_by(w) != FT_WEIGHTS_GGUF)
-        return refuse(key, "is llama.cpp's: name one of its files (\"weights_dtype\" \"q4_k_m\")", err);
+        return refuse(key, "is for llama.cpp: name one of its formats (\"weights_dtype\" \"q4_k_m\")", err);
     if (!ft__parallel_alone(&out->parallel)) return refuse(key, "is forecast on one GPU", err);
     if (experts && out->arch->experts < 1)
         return refuse(FT_KEY_ID_CPU_EXPERTS, "asks for experts: there are none", err);
@@ -30,11 +30,11 @@ ft_status ft__split_settle(const ft_said *said, ft_model_request *out, ft_error 
 
 const char *ft__split_rule(const ft_effect_case *c)
 {
-    return ft__generates_tokens(c->w) ? NULL : "prompts and tokens alone are split between a card and its host";
+    return ft__generates_tokens(c->w) ? NULL : "only prefill and decode are split between a card and its host";
 }
 
 const char *ft__host_memory_rule(const ft_effect_case *c)
 {
     if (ft__split_rule(c)) return ft__split_rule(c);
-    return c->w->splits_layers || c->w->cpu_experts > 0 ? NULL : "nothing lies on the host";
+    return c->w->splits_layers || c->w->cpu_experts > 0 ? NULL : "nothing is on the host";
 }

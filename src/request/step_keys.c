@@ -65,9 +65,9 @@ static ft_status settle_graphs(const ft_said *said, ft_workload *w, ft_error *er
                 "all of "
                 "a step";
     else if (asked & whole && asked != whole)
-        wrong = "\"full_iteration\" captures all: no other module of \"cuda_graph_modules\" can stand beside it";
+        wrong = "\"full_iteration\" captures everything: it must be the only entry of \"cuda_graph_modules\"";
     else if (asked & moe && asked & (router | preprocess))
-        wrong = "\"moe\" has the router in it: it and \"moe_router\" cannot both be captured";
+        wrong = "\"moe\" includes the router: it and \"moe_router\" cannot both be captured";
     else if (asked & preprocess && !(asked & router))
         wrong = "\"moe_preprocess\" is captured with the router alone: name \"moe_router\" too";
     if (wrong) return ft__fail_at(err, FT_E_RANGE, "cuda_graph_modules", 0, 0, "%s", wrong);
@@ -95,7 +95,7 @@ static ft_status settle_offload(const ft_said *said, const ft_parallel *p, ft_wo
                            p->zero);
     if ((w->offload & pages) && (w->offload & (host | drives | weights)))
         return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0,
-                           "states are paged or the host's, not both: \"paged_optimizer\" or \"%s\"",
+                           "states are either paged or on the host, not both: \"paged_optimizer\" or \"%s\"",
                            ft__offload_words[w->offload & drives    ? FT_OFFLOAD_OPTIMIZER_NVME
                                              : w->offload & weights ? FT_OFFLOAD_PARAMETERS
                                                                     : FT_OFFLOAD_OPTIMIZER]);
@@ -213,7 +213,7 @@ ft_status ft__capped_gpu(const json_t *gpu, const ft_device *device, const ft_sa
     if (device->tdp_w > 0 && watts >= ft__watts_limit(device)) return FT_OK;
     if (watts <= awake)
         return ft__fail_at(err, FT_E_RANGE, "power_cap_w", 0, 0,
-                           "a waiting %s draws %.3g W of its %g: a board cannot be held to %g", device->name, awake,
+                           "an idle %s draws %.3g W of its %g: its board cannot be capped at %g", device->name, awake,
                            device->tdp_w, watts);
     char start[48], title[sizeof device->title];
     ft__spec_cut(start, sizeof start, *device->title ? device->title : device->name);

@@ -15,7 +15,8 @@ void ft__take_for_first_flash(const ft_said *said, ft_model_request *out)
     if (w->stack || w->task != FT_TRAIN || w->execution == FT_RUN_FUSED || !first) return;
     w->stack = ft__default_stacks[FT_STACK_FOR_FIRST_FLASH];
     snprintf(out->remark, sizeof out->remark,
-             "\"flash1\" with fp32 masters: taken for the stack \"%s\"; name another if it was one", w->stack->name);
+             "\"flash1\" with fp32 masters: assumed to be the stack \"%s\"; name the stack if it is another",
+             w->stack->name);
 }
 
 /* A compiler's kernels of a loss have no parts that could be told apart (loss_linear.c). */
@@ -23,7 +24,7 @@ static void remark_compiled_loss(ft_model_request *out)
 {
     if (out->work.task != FT_TRAIN || !ft__compiles(&out->work) || *out->remark) return;
     snprintf(out->remark, sizeof out->remark,
-             "compiled, \"loss\" \"fused_linear\" holds no logits and takes the time of a loss that has them");
+             "compiled, \"loss\" \"fused_linear\" stores no logits but is timed as a loss that does");
 }
 
 /* A loss that makes no logits is Liger's where operators run one by one, and whoever turns it on (Trainer, TRL,
@@ -38,8 +39,8 @@ void ft__take_for_liger(ft_model_request *out)
     w->stack = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
     if (*out->remark) return;
     snprintf(out->remark, sizeof out->remark,
-             "\"loss\" \"fused_linear\" is Liger's: taken for the stack \"%s\", whose norms, rotary embeddings and "
-             "gates are one kernel each; name another if it was one",
+             "\"loss\" \"fused_linear\" is Liger's: assumed to be the stack \"%s\", whose norms, rotary embeddings and "
+             "gates are one kernel each; name the stack if it is another",
              w->stack->name);
 }
 
@@ -55,7 +56,7 @@ void ft__take_for_old(const ft_said *said, ft_model_request *out)
     bool sharded = out->parallel.zero == 1;
     w->stack = ft__default_stacks[sharded ? FT_STACK_FOR_WRITTEN_OUT_SHARDED : FT_STACK_FOR_WRITTEN_OUT];
     snprintf(out->remark, sizeof out->remark,
-             "fused kernels around eager attention: taken for the stack \"%s\"; name another if it was one",
+             "fused kernels around eager attention: assumed to be the stack \"%s\"; name the stack if it is another",
              w->stack->name);
 }
 
@@ -66,10 +67,10 @@ void ft__take_for_ported(ft_model_request *out)
     ft_workload *w = &out->work;
     w->ported = !w->stack && ft__stack_of_gpu(ft__default_stacks[FT_STACK_FOR_PORTED], out->device->name);
     if (!w->ported || ft__stack(w) != ft__default_stacks[FT_STACK_FOR_PORTED]) return;
-    snprintf(
-        out->remark, sizeof out->remark,
-        "fused kernels below 16 bits on this GPU: taken for the stack \"%s\"; \"megatron\" is the software of today",
-        ft__stack(w)->name);
+    snprintf(out->remark, sizeof out->remark,
+             "fused kernels below 16 bits on this GPU: assumed to be the stack \"%s\"; \"megatron\" is the software of "
+             "today",
+             ft__stack(w)->name);
 }
 
 /* NVIDIA's performance recipes begin with its GPUs that have fp8; what was published of those before has the layers of
@@ -80,7 +81,8 @@ void ft__take_for_earlier(ft_model_request *out)
     w->before_fp8 = !(out->device->peak_tflops[FT_FP8] > 0);
     if (w->stack || ft__stack(w) != ft__default_stacks[FT_STACK_FOR_FUSED_BEFORE_FP8]) return;
     snprintf(out->remark, sizeof out->remark,
-             "fused kernels on a GPU without fp8: taken for the stack \"%s\"; \"megatron\" is the software of today",
+             "fused kernels on a GPU without fp8: assumed to be the stack \"%s\"; \"megatron\" is the software of "
+             "today",
              ft__stack(w)->name);
 }
 
@@ -108,8 +110,8 @@ void ft__take_for_packed(const ft_said *said, ft_model_request *out)
     if (w->one_document || ft__documents(w) < 1 || *out->remark) return;
     out->packs_examples = true;
     snprintf(out->remark, sizeof out->remark,
-             "sequences are packed from examples of %lld tokens, as the recipes of the stack \"%s\" have them; "
-             "\"packing\" says yours, %lld: none",
+             "sequences are packed from examples of %lld tokens, as in the recipes of the stack \"%s\"; \"packing\" "
+             "sets your own, %lld for none",
              (long long)ft__documents(w), ft__stack(w)->name, (long long)w->seq);
 }
 

@@ -24,7 +24,7 @@ static ft_status check_execution(const ft_workload *w, const char *version, ft_e
     const bool compiles = ft__compiles(w);
     if (!compiles || w->pytorch->compiles) return FT_OK;
     return ft__fail_at(err, FT_E_RANGE, "execution", 0, 0,
-                       "PyTorch %.20s has no torch.compile, which came with 2.0: \"%s\" is not forecast of it; it has "
+                       "PyTorch %.20s has no torch.compile, which came with 2.0: \"%s\" is not forecast for it; it has "
                        "\"eager\" and \"torchscript\"",
                        version, ft__execution_words[w->execution]);
 }
@@ -45,7 +45,7 @@ static void turn(ft_model_request *out)
     snprintf(out->remark, sizeof out->remark, "in that version of PyTorch %s%s%s",
              absent ? "scaled_dot_product_attention does not exist: attention is forecast as \"eager\"" : "",
              tf32 && absent ? "; " : "",
-             tf32 ? "products of fp32 tensors are TF32's unless told otherwise: \"tf32\" is that" : "");
+             tf32 ? "fp32 matrix products use TF32 by default: \"tf32\" forecasts that" : "");
 }
 
 ft_status ft__settle_pytorch(const ft_said *said, ft_model_request *out, ft_error *err)
@@ -62,8 +62,8 @@ ft_status ft__settle_pytorch(const ft_said *said, ft_model_request *out, ft_erro
     FT_TRY(check_execution(w, version, err));
     turn(out);
     if (newer && !*out->remark)
-        snprintf(out->remark, sizeof out->remark, "PyTorch %.20s is newer than what is known: forecast as %s", version,
-                 ft__pytorch_releases[ft__pytorch_release_count - 1]);
+        snprintf(out->remark, sizeof out->remark, "PyTorch %.20s is newer than the versions known: forecast as %s",
+                 version, ft__pytorch_releases[ft__pytorch_release_count - 1]);
     return FT_OK;
 }
 
@@ -95,5 +95,5 @@ const char *ft__versioned(const ft_effect_case *c)
     if (c->w->execution == FT_RUN_FUSED) return "hand-fused layers have kernels of their own";
     if (ft__by_engine(c->w)) return "a serving engine has kernels of its own";
     if (!ft__pytorch(c->w)) return "the stack is not PyTorch";
-    return differs(c->r) ? NULL : "nothing of this step is different in that version";
+    return differs(c->r) ? NULL : "nothing in this step differs in that version";
 }

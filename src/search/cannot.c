@@ -54,7 +54,7 @@ static const char *rule_of(const ft_search *s, const degree *d, int64_t value, f
     l.parallel.tp = l.parallel.pp = l.parallel.cp = l.parallel.vpp = l.parallel.ep = l.parallel.dp = 1;
     *(int64_t *)(void *)((char *)&l + d->of_layout) = value;
     l.parallel.sp = s->framework->sp_with_tp && l.parallel.tp > 1;
-    if (l.parallel.vpp > 1) return "so many chunks divide the layers of no pipeline";
+    if (l.parallel.vpp > 1) return "no pipeline divides the layers into that many chunks";
     int64_t ranks = l.parallel.tp * l.parallel.pp * l.parallel.cp;
     if (s->asked->gpus % ranks) return "it does not divide the GPUs";
     l.parallel.dp = s->asked->gpus / ranks;

@@ -225,8 +225,8 @@ static void warn_of_spot(ft_chosen *out)
         priced = priced || (out->choices[i].planned && ft__choice_offer(&out->choices[i]));
     if (r->pricing == FT_SPOT && usual && priced)
         ft__text_addf(&out->warnings,
-                      "%sspot machines are taken back at any time, which the usual rate of \"failures\" does "
-                      "not count: give yours, {\"rate\": 0.1}",
+                      "%sspot machines are taken back at any time, which the default rate of \"failures\" does not "
+                      "include: give your own, {\"rate\": 0.1}",
                       out->warnings.length ? "\n" : "");
 }
 

@@ -14,7 +14,9 @@ void ft__price_dates_told(const ft_offer *const *offers, size_t count, int64_t t
                       warnings->length ? "\n" : "", (long long)(today - oldest->day), oldest->provider,
                       oldest->instance, oldest->date);
     if (latest)
-        ft__text_addf(warnings, "%sprices are of up to %lld days after \"today\" (%s, %s, %s): nobody asked them then",
+        ft__text_addf(warnings,
+                      "%sprices are from up to %lld days after \"today\" (%s, %s, %s): they did not apply "
+                      "then",
                       warnings->length ? "\n" : "", (long long)(latest->day - today), latest->provider,
                       latest->instance, latest->date);
 }

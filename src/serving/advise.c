@@ -80,7 +80,7 @@ ft_status ft__serving_advise(const ft_context *ft, ft_scratch *scratch, const ft
         double factor;
     } trials[] = {{"tp", "twice the tensor ranks", 2},
                   {"replicas", "twice the engines", 2},
-                  {"disaggregated", "an engine more, that prefills", 1},
+                  {"disaggregated", "one more prefill engine", 1},
                   {"kv_dtype", "the cache in fp8", 1},
                   {"max_num_batched_tokens", "twice the tokens of an iteration", 2},
                   {"max_num_batched_tokens", "a quarter of the tokens of an iteration", 0.25},

@@ -54,8 +54,8 @@ ft_status ft__cache_room(const ft_serve_request *r, const ft_served *m, const ft
     if (left <= 0 || *out <= 0) return no_room(m, held && rest > 0 ? share : 0, err);
     if (raised)
         ft__text_addf(warnings,
-                      "weights of %.1f GiB leave no room for a cache in the engine's own share, %g of %.1f GiB: taken "
-                      "as started with a larger one; \"gpu_memory_utilization\" says which\n",
+                      "weights of %.1f GiB leave no room for a cache in the engine's own share, %g of %.1f GiB: "
+                      "assumed to be started with a larger one; \"gpu_memory_utilization\" sets it\n",
                       m->weights_bytes / gib, share, memory / gib);
     return FT_OK;
 }

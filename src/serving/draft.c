@@ -51,7 +51,7 @@ ft_status ft__settle_draft_model(const ft_context *ft, ft_scratch *scratch, cons
     FT_TRY(ft__costs_of(ft, scratch, m, &out->draft_costs, err));
     if (fabs((double)(a->vocab - vocab)) > FT_K_STEP_VOCABULARY_SLACK * (double)vocab)
         ft__text_addf(&out->warnings,
-                      "engines want drafts of the model's own vocabulary; \"draft\" has %lld tokens, the model %lld\n",
+                      "draft tokens must be of the model's own vocabulary; \"draft\" has %lld tokens, the model %lld\n",
                       (long long)a->vocab, (long long)vocab);
     m->arch = NULL;
     return FT_OK;

@@ -112,7 +112,8 @@ static ft_status check_model(const ft_arch *a, ft_error *err)
 {
     if (a->design == FT_DECODER_ONLY && a->heads > 0) return FT_OK;
     return ft__fail_at(err, FT_E_UNSUPPORTED, "model", 0, 0,
-                       "serving is forecast of models that decode with attention; \"%s\" is not one: ask for \"infer\"",
+                       "serving is forecast for models that decode with attention; \"%s\" is not one: ask for "
+                       "\"infer\"",
                        a->model_type);
 }
 
@@ -164,7 +165,7 @@ static ft_status generates(ft_status status, const ft_arch *arch, ft_error *err)
 {
     if (status != FT_E_UNSUPPORTED || !arch || strcmp(err->where, "task") != 0) return status;
     return ft__fail_at(err, status, "model", 0, 0,
-                       "\"%s\" generates no tokens, and serving is forecast of models that do: ask for \"infer\"",
+                       "\"%s\" generates no tokens, and serving is forecast for models that do: ask for \"infer\"",
                        arch->model_type);
 }
 
@@ -328,7 +329,7 @@ static ft_status settle_lengths(const ft_serve_request *r, ft_load *l, ft_error 
         if (drawn && !r->range_given) of[i]->high = 0;
         if (drawn && !ft__lengths_centre(of[i]))
             return ft__fail_at(err, FT_E_RANGE, "length_range", 0, 0,
-                               "\"length_range\" %g to %g cannot bound lengths about 1 with \"length_sigma\" %g",
+                               "\"length_range\" %g to %g cannot bound lengths with mean 1 and \"length_sigma\" %g",
                                of[i]->low, of[i]->high, sigma);
     }
     return FT_OK;

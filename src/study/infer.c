@@ -263,9 +263,9 @@ static ft_status generate(inferrer *f, const ft_infer_request *asked)
     for (size_t i = 0; i < sizeof own / sizeof *own && !(known && f->alone); i++)
         if (said[i])
             return ft__fail_at(f->err, FT_E_UNSUPPORTED, ft__keys[own[i]].key, 0, 0,
-                               known ? "pictures of prompts are forecast on one GPU: \"%s\" has no use here"
-                                     : "no pipeline around this model is known: \"%s\" is of denoisers that "
-                                       "data/generators names, such as flux.1-dev",
+                               known ? "images from prompts are forecast on one GPU: \"%s\" has no use here"
+                                     : "no pipeline of this model is known: \"%s\" is for denoisers in "
+                                       "data/generators, such as flux.1-dev",
                                ft__keys[own[i]].key);
     if (!known || !f->alone) return FT_OK;
     json_t *object = ft__study_copy(f->ask.object);

@@ -214,8 +214,8 @@ static ft_status look_at_model(ft_scaler *s, ft_model_sheet *sheet)
     if (sheet->arch.design != FT_CUSTOM) return FT_OK;
     return ft__fail_at(
         s->err, FT_E_UNSUPPORTED, "model", 0, 0,
-        "\"scale\" reads its limits off the widths of a row of transformer layers, which a graph or ONNX "
-        "file does not name: give its config.json, or see it over GPUs with \"train --sweep dp=1:8\"");
+        "\"scale\" takes its limits from the widths of transformer layers, which a graph or ONNX file does not name: "
+        "give its config.json, or see it over GPUs with \"train --sweep dp=1:8\"");
 }
 
 ft_status ft__scale_of(const ft_context *ft, ft_scratch *scratch, const ft_scale_request *r, ft_scale *out,

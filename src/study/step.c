@@ -188,9 +188,9 @@ static const char *idle_pages(const ft_model_request *r, const ft_step *step)
     for (size_t i = 0; i < r->idle_count; i++)
         if (r->idle[i].key == FT_KEY_ID_OFFLOAD) return "";
     return r->work.offload == pages
-               ? "\"offload\" has no effect: the optimizer's states find room on the GPU, no page leaves"
-               : "\"paged_optimizer\" in \"offload\" has no effect: the optimizer's states find room "
-                 "on the GPU, no page leaves";
+               ? "\"offload\" has no effect: the optimizer's states fit on the GPU, no page is evicted"
+               : "\"paged_optimizer\" in \"offload\" has no effect: the optimizer's states fit on the GPU, no page is "
+                 "evicted";
 }
 
 /* Of the device's spec, then of the request. */
@@ -215,7 +215,8 @@ static ft_status collect_warnings(ft_scratch *s, const ft_model_request *r, cons
     if (*pages) ft__text_addf(&s->remarks, "%s%s", s->remarks.length ? "\n" : "", pages);
     if (even)
         ft__text_addf(&s->remarks,
-                      "%sall answers are taken to be equally long; a step waits for its longest: \"rollout_longest\"",
+                      "%sall answers are assumed to be equally long; a step waits for the longest: give "
+                      "\"rollout_longest\"",
                       s->remarks.length ? "\n" : "");
     if (s->remarks.failed) return ft__no_memory(err);
     *out = s->remarks.at;

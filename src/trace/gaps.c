@@ -7,7 +7,7 @@
 
 const char *ft__gap_cause_words(ft_gap_cause c)
 {
-    static const char *const words[FT_GAP_CAUSES] = {[FT_GAP_BETWEEN] = "from one kernel to the next of a full queue",
+    static const char *const words[FT_GAP_CAUSES] = {[FT_GAP_BETWEEN] = "between kernels of a full queue",
                                                      [FT_GAP_LAUNCH] = "operators take the host longer than the GPU",
                                                      [FT_GAP_PYTHON] = "Python between operators",
                                                      [FT_GAP_LOADER] = "the input pipeline",

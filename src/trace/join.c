@@ -294,7 +294,7 @@ static void bound_steps(ft_record *r)
 ft_status ft__record_join(ft_record *r, ft_error *err)
 {
     if (r->op_count > INT32_MAX / 2 || r->call_count > INT32_MAX / 2 || r->work_count > INT32_MAX / 2)
-        return ft__fail(err, FT_E_RANGE, "a trace of more than a thousand million events");
+        return ft__fail(err, FT_E_RANGE, "a trace of more than a billion events");
     nest(r);
     FT_TRY(own(r, err));
     choose_device(r);

@@ -29,24 +29,25 @@ static void say_oddities(ft_trace_report *s)
 {
     const ft_record *r = &s->record;
     unsigned long long events = (unsigned long long)r->events;
-    if (r->broken[0]) say(s, "%s; this is the answer of the %llu events before that", r->broken, events);
+    if (r->broken[0]) say(s, "%s; this answer covers the %llu events before that", r->broken, events);
     if (r->capped) say(s, "the trace is too large: %zu of %llu events were left out", r->capped, events);
     if (r->skipped) say(s, "%llu events could not be read", (unsigned long long)r->skipped);
     if (r->negative) say(s, "%zu events were left out: their clock runs backwards or jumps", r->negative);
     if (r->early > r->work_count / 100 + 1)
         say(s, "%zu kernels begin before they were launched: the clocks of host and GPU differ", r->early);
     if (r->duplicate_ids)
-        say(s, "%zu kernels have an operator's id that several operators have; their launch told which",
+        say(s, "%zu kernels carry an operator id that several operators share; their launches told which",
             r->duplicate_ids);
     if (r->other_devices)
-        say(s, "%zu kernels of other GPUs were left out; device %lld works most", r->other_devices,
+        say(s, "%zu kernels of other GPUs were left out; device %lld is the busiest", r->other_devices,
             (long long)r->device);
     if (r->whole && s->kernels)
         say(s, "no ProfilerStep marks: all of the trace is taken as one step (call profiler.step() after each)");
     size_t shapeless = 0;
     for (size_t i = 0; i < s->groups.count; i++) shapeless += s->groups.at[i].kind == FT_GROUP_OP;
     if (s->kernels && shapeless == 0 && r->op_count > 0)
-        say(s, "the inputs' shapes were not recorded (record_shapes=True): kernels cannot be told from their forecast");
+        say(s, "the inputs' shapes were not recorded (record_shapes=True): kernels cannot be compared with their "
+               "forecasts");
 }
 
 /* -- each group against its forecast ----------------------------------------------------------- */
@@ -82,7 +83,7 @@ static ft_status look_at_products(ft_trace_report *s, const ft_predictor *p, ft_
         }
     } else if (g->unaligned && g->called.count > 0 && g->called.part[0].op.kind == FT_OP_GEMM) {
         s->unaligned_ms += g->ms / n;
-        a->why = "rows of a length that is not a multiple of 8 elements: padded, it takes the faster kernel";
+        a->why = "the row length is not a multiple of 8 elements: padding it selects the faster kernel";
         ft_trace_group padded = *g;
         for (int i = 0; i < padded.called.count; i++) {
             ft_op *op = &padded.called.part[i].op;

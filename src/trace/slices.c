@@ -138,7 +138,7 @@ static bool take_key(ft_slices *s, char key[KEY_BYTES])
 static ft_status no_trace(const ft_slices *s, ft_error *err)
 {
     if (s->broken[0] && s->bytes == 0)
-        return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0, "no profiler trace: %s", s->broken);
+        return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0, "not a profiler trace: %s", s->broken);
     return ft__fail_at(err, FT_E_FORMAT, s->path, 0, 0,
                        "not a profiler trace; expected JSON with \"traceEvents\", as torch.profiler's "
                        "export_chrome_trace writes it, plain or gzipped");
@@ -215,7 +215,7 @@ ft_status ft__slices_next(ft_slices *s, char **text, size_t *length, bool *more,
         bool kept;
         if (c == '}' || c == ':') { /* no value begins so */
             cut_off(s);
-            snprintf(s->broken, sizeof s->broken, "the JSON is malformed behind event %llu",
+            snprintf(s->broken, sizeof s->broken, "the JSON is malformed after event %llu",
                      (unsigned long long)s->events);
             continue;
         }

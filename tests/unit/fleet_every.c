@@ -89,7 +89,7 @@ static void both_find_the_same(void **state)
     }
 }
 
-/* Where nothing else keeps the objectives there are stages. */
+/* Where nothing else meets the objectives there are stages. */
 static void stages_are_tried_where_they_help(void **state)
 {
     static const char keys[] = "\"model\":\"llama-3.3-70b\",\"gpu\":\"l40s\",\"isl\":2000,\"osl\":60,\"rate\":5,"

@@ -149,7 +149,7 @@ static void what_cannot_be_is_said(void **state)
          "\"tp\" and \"cp\" are forecast for decoder-only and BERT-like models; this one takes \"dp\", \"pp\" and "
          "\"zero\""},
         {"t5-base", "{\"pp\": 2}", FT_E_UNSUPPORTED, "parallel.pp",
-         "\"pp\" is forecast where one row of layers leads from end to end; \"t5\" takes \"dp\" and \"zero\""},
+         "\"pp\" is forecast for models that are one chain of layers; \"t5\" takes \"dp\" and \"zero\""},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         refused(cases[i].model, cases[i].layout, FT_FLASH, cases[i].code, cases[i].where, cases[i].message);

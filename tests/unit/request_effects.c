@@ -367,13 +367,13 @@ static void reasons_are_given(void **state)
     expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"recompute\":\"full\",\"recompute_modules\":[\"mlp\"]}",
            "\"recompute_modules\" has no effect: \"recompute\" is not \"selective\"");
     expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"recompute\":\"full\",\"cuda_graph_modules\":[\"mlp\"]}",
-           "\"cuda_graph_modules\" has no effect: layers that run again are not captured one by one");
+           "\"cuda_graph_modules\" has no effect: recomputed layers are not captured one by one");
     expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"cuda_graph_modules\":[\"moe_router\"]}",
            "\"cuda_graph_modules\" has no effect: the model has none of these modules");
     expect(ft, scratch, "{" LLAMA ",\"execution\":\"fused\",\"pytorch\":\"1.13\"}",
            "\"pytorch\" has no effect: hand-fused layers have kernels of their own");
     expect(ft, scratch, "{" LLAMA ",\"pytorch\":\"2.6\"}",
-           "\"pytorch\" has no effect: nothing of this step is different in that version");
+           "\"pytorch\" has no effect: nothing in this step differs in that version");
     expect(ft, scratch, "{" LLAMA ",\"pytorch\":\"2.0\",\"expandable_segments\":true}",
            "\"expandable_segments\" has no effect: that version of PyTorch has no such segments");
     expect(ft, scratch, "{\"task\":\"decode\"," LLAMA ",\"cache\":\"static\"}",
@@ -389,7 +389,7 @@ static void reasons_are_given(void **state)
            "\"interconnect\" has no effect: one GPU");
     expect(ft, scratch, "{" LLAMA ",\"cluster\":{\"oversubscription\":1}}", NULL);
     expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"dp\":16},\"cluster\":{\"oversubscription\":8}}",
-           "\"oversubscription\" has no effect: so few nodes meet no switch with fewer cables above than below");
+           "\"oversubscription\" has no effect: so few nodes use no oversubscribed switch");
     expect(ft, scratch,
            "{" LLAMA ",\"parallel\":{\"dp\":64},\"cluster\":{\"topology\":\"fat_tree\",\"oversubscription\":8}}", NULL);
     expect(ft, scratch, "{" LLAMA ",\"parallel\":{\"tp\":8,\"dp\":2},\"cluster\":{\"nodes\":2}}", NULL);

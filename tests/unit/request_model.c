@@ -107,7 +107,7 @@ static void formats_follow_each_other(void **state)
     assert_true(reads("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"dtype\":\"fp8\",\"weights_dtype\":\"bf16\"}")
                     .work.weight_bits == 0);
     refused("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"weights_dtype\":\"nf4\"}", FT_E_UNSUPPORTED, "weights_dtype",
-            "weights in \"nf4\" are not trained: give \"lora_rank\" to train adapters beside them (QLoRA), or leave "
+            "weights in \"nf4\" are not trained: give \"lora_rank\" to train adapters on them (QLoRA), or leave "
             "\"weights_dtype\" out");
     refused("{\"model\":\"gpt2\",\"gpu\":\"h200_sxm\",\"dtype\":\"fp8\",\"weights_dtype\":\"fp32\"}", FT_E_UNSUPPORTED,
             "weights_dtype",

@@ -169,7 +169,7 @@ static void what_is_kept_takes_room(void **state)
     expected = 30.0 * 768 * 128256;
     if (fabs(bytes / expected - 1) > 0.01) fail_msg("%g bytes for rows that are sampled, not %g", bytes, expected);
 #define SHARE(said) ",\"concurrency\":1,\"requests\":2,\"engine\":\"sglang\"" said
-    /* SGLang leaves out 1.125 GiB and 1.5 MiB for each of 8,192 tokens, where nobody says a share */
+    /* SGLang leaves out 1.125 GiB and 1.5 MiB for each of 8,192 tokens, where the request gives no share */
     bytes = 131072 * (figure(SHARE(",\"gpu_memory_utilization\":1"), "kv.capacity_tokens") -
                       figure(SHARE(""), "kv.capacity_tokens"));
     expected = (1.125 + 12) * 0x1p30;

@@ -55,7 +55,7 @@ static void bad_requests_say_where(void **state)
         {",\"concurrency\":1,\"parallel\":{\"ep\":2,\"tp\":2}", "parallel.ep", "does not divide the model's 0 experts"},
         {",\"concurrency\":1,\"parallel\":{\"tp\":64}", "parallel.tp", "more than the model's 32 heads"},
         {",\"concurrency\":1,\"isl\":100000000", "isl", "does not fit the cache"},
-        {",\"find\":\"rate\"", "slo", "the highest load that keeps what"},
+        {",\"find\":\"rate\"", "slo", "the highest load that meets what"},
         {",\"concurrency\":1,\"slo\":\"ttft=fast\"", "slo", "is not an objective"},
         {",\"concurrency\":1,\"mtp\":1,\"draft\":\"gpt2\"", "mtp", "got several"},
         {",\"concurrency\":1,\"parallel\":{\"cp\":2,\"dp\":2}", "parallel.cp", "have their own"},

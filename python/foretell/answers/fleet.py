@@ -30,7 +30,7 @@ def _way(each: Mapping[str, Any]) -> str:
 
 def _fewer(each: Mapping[str, Any]) -> str:
     """What fewer GPUs would cost, and why."""
-    paid = f"$ {each['usd_per_hour']:.2f} an hour" if "usd_per_hour" in each else "nobody rents them so"
+    paid = f"$ {each['usd_per_hour']:.2f} an hour" if "usd_per_hour" in each else "not for rent this way"
     return f"{_way(each)}: {paid}" + (", needs a network" if each["needs_network"] else "")
 
 
@@ -48,7 +48,7 @@ def _rows(ways: tuple[Mapping[str, Any], ...]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, kw_only=True)
 class ServePlan(Answer):
-    """What ``foretell plan --task serve`` answers; ``plans`` is empty and ``fits`` false where nothing keeps the objectives.
+    """What ``foretell plan --task serve`` answers; ``plans`` is empty and ``fits`` false where nothing meets the objectives.
 
     >>> import foretell
     >>> answer = foretell.plan_serve("llama-3.1-8b", gpu="h100_sxm", rate=4, isl=256, osl=32, slo={"ttft_ms": 300}, search={"tp": 1})
@@ -74,7 +74,7 @@ class ServePlan(Answer):
         sheet = Sheet(f"plan · {self.model} · {self.engine} on {self.gpu}", warnings=self.warnings)
         sheet.add("ways", number(self.candidates), f"{number(self.simulations)} simulations; {self.proof_covers}")
         if not self.plans:
-            sheet.add("none", "keeps the objectives" if self.least_gpus is None else f"fits; {self.least_gpus} GPUs would do")
+            sheet.add("none", "meets the objectives" if self.least_gpus is None else f"fits; {self.least_gpus} GPUs would do")
         rows = [
             [
                 _way(each),
@@ -120,7 +120,7 @@ class ServeChoice(Chosen):
         asked = f"{number(self.rate)} requests/s" if self.rate is not None else f"{number(self.requests or 0)} requests"
         sheet = Sheet(f"choose · {asked} · {self.objective}", warnings=self.warnings)
         if self.chosen is None:
-            sheet.add("none", "keeps the objectives, has a price, and meets deadline and budget")
+            sheet.add("none", "meets the objectives, has a price, and meets deadline and budget")
             if self.least_gpus is not None:
                 sheet.add("smallest", f"{self.least_gpus} × {self.least_gpu}", "would do")
         else:

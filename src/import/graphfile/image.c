@@ -104,7 +104,7 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, c
     ft_conv_shape s = ft__convolution_shape(f);
     double drawn = (double)s.n * (double)s.c * (double)s.h * (double)s.w;
     if (!(drawn <= 1e18 && (double)s.n * (double)s.k <= 1e18)) {
-        ft__graphfile_fail(r, FT_E_RANGE, "a picture of %.4g elements is beyond any machine", drawn);
+        ft__graphfile_fail(r, FT_E_RANGE, "a picture of %.4g elements is too large for any machine", drawn);
         return FT_NONE;
     }
     /* Some of a picture's channels are copied together first. */
@@ -176,7 +176,7 @@ void ft__read_conv(ft_graph_reader *r, ft_at at)
     int64_t dim[FT_GRAPHFILE_DIMS];
     if (!filter_result(r, &f, &x, dim)) return;
     if (taps * (double)f.k * (double)x.dim[1] > 1e18) {
-        ft__graphfile_fail(r, FT_E_RANGE, "filters of %.4g elements are beyond any machine",
+        ft__graphfile_fail(r, FT_E_RANGE, "filters of %.4g elements are too large for any machine",
                            taps * (double)f.k * (double)x.dim[1]);
         return;
     }

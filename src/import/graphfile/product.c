@@ -159,7 +159,7 @@ void ft__read_matmul(ft_graph_reader *r, ft_at at)
     }
     double both = (double)ft__graphfile_span(&out, 0, out.dims - 2), size = both * (double)k;
     if (size * (double)m > 1e18 || size * (double)n > 1e18) {
-        ft__graphfile_fail(r, FT_E_RANGE, "%.4g products of %lld x %lld x %lld are beyond any machine", both,
+        ft__graphfile_fail(r, FT_E_RANGE, "%.4g products of %lld x %lld x %lld are too large for any machine", both,
                            (long long)m, (long long)n, (long long)k);
         return;
     }

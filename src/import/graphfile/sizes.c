@@ -245,6 +245,6 @@ bool ft__graphfile_possible(ft_graph_reader *r, int dims, const int64_t *dim)
     double all = 1;
     for (int i = 0; i < dims; i++) all *= (double)dim[i];
     if (all >= 1 && all <= TOGETHER) return true;
-    ft__graphfile_fail(r, FT_E_RANGE, "a tensor of %.4g elements is beyond any machine", all);
+    ft__graphfile_fail(r, FT_E_RANGE, "a tensor of %.4g elements is too large for any machine", all);
     return false;
 }

@@ -86,7 +86,9 @@ static void make_inputs(ft_onnx_run *r)
         *x = (ft_onnx_item){.kind = FT_ONNX_MADE, .type = v->type, .ref = FT_NONE, .source = -1};
         if (ft__onnx_type_bytes(v->type) <= 0)
             input_failed(r, v,
-                         v->type == FT_ONNX_STRING ? "is text: not a GPU's business" : "has no type that is read");
+                         v->type == FT_ONNX_STRING ? "is text, which is not handled on a "
+                                                     "GPU"
+                                                   : "has no type that is read");
         else if (v->dims < 0)
             input_failed(r, v, "has no shape: onnx.tools.update_model_dims gives it one");
         else if (!ft__onnx_declared(r, r->o->inputs[i], &x->dims, x->dim))
@@ -94,7 +96,7 @@ static void make_inputs(ft_onnx_run *r)
         if (ft__onnx_failed(r)) return;
         for (int axis = 0; axis < x->dims; axis++) x->order[axis] = (uint8_t)axis;
         if (ft__onnx_count(x) > 1e15) {
-            input_failed(r, v, "is beyond any machine with this batch and seq");
+            input_failed(r, v, "is too large for any machine with this batch and seq");
             return;
         }
         if (ft__onnx_count(x) < 1) continue;

@@ -19,7 +19,7 @@ static ft_status declare(ft_onnx_parser *p, FtOnnx__ValueInfo *info, const char 
                        : type->has_optional_type      ? "optional value"
                        : type->has_map_type           ? "map"
                        : type->has_sparse_tensor_type ? "sparse tensor"
-                       : type->has_opaque_type        ? "value of a type of somebody's own"
+                       : type->has_opaque_type        ? "value of a custom type"
                                                       : NULL;
     if (kind)
         return ft__fail(p->err, FT_E_UNSUPPORTED, "%s \"%.*s\" is a %s: a graph of tensors is expected", what,

@@ -41,7 +41,7 @@ const char *ft__onnx_refusal(const char *domain, const char *op)
     if (!strncmp(op, "Optional", 8)) return "optional values are not tensors";
     if (!strncmp(op, "String", 6) || !strcmp(op, "TfIdfVectorizer") || !strcmp(op, "RegexFullMatch") ||
         !strcmp(op, "ImageDecoder"))
-        return "text and files are not a GPU's business";
+        return "text and files are not handled on a GPU";
     return NULL;
 }
 

@@ -74,7 +74,7 @@ ft_onnx_item *ft__onnx_result(ft_onnx_run *r, int k, int type, int dims, const i
         }
     }
     if (count > 1e15) {
-        ft__onnx_fail(r, FT_E_RANGE, "a result of %.3g elements is beyond any machine", count);
+        ft__onnx_fail(r, FT_E_RANGE, "a result of %.3g elements is too large for any machine", count);
         return NULL;
     }
     return y;

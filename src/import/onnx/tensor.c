@@ -133,7 +133,8 @@ ft_status ft__onnx_tensor_of(const FtOnnx__Tensor *from, const int64_t *dims, si
         count *= (double)dims[i];
     }
     if (count > 1e15)
-        return ft__fail(err, FT_E_RANGE, "tensor \"%.*s\" of %.3g elements is beyond any machine", cut, name, count);
+        return ft__fail(err, FT_E_RANGE, "tensor \"%.*s\" of %.3g elements is too large for any machine", cut, name,
+                        count);
     *out = t;
     if (count > FT_ONNX_KNOWN) return FT_OK;
     ft_onnx_number *known = ft__arena_array(arena, (size_t)count + 1, sizeof *known);

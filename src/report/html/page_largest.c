@@ -121,7 +121,7 @@ bool ft__page_largest(ft_text *out, const ft_largest *r)
         ft__page_section(out, "time", "Where the time goes", "");
         drawn = drawn && ft__svg_phases(out, &ft__frame_wide, v) && ft__svg_phases(out, &ft__frame_narrow, v);
         ft__page_section_end(out);
-        ft__page_section(out, "layers", "Layers and classes", "By what holds them.");
+        ft__page_section(out, "layers", "Layers and classes", "By what limits them.");
         drawn = drawn && ft__svg_classes(out, &ft__frame_wide, v) && ft__svg_classes(out, &ft__frame_narrow, v);
         ft__page_section_end(out);
     }

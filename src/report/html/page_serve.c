@@ -161,7 +161,7 @@ static void figures(ft_text *out, const ft_serving *s)
         ft__markup_reset(out, &a);
         ft__markup_reset(out, &b);
         ft__add_percent(&a, o->requests > 0 ? o->good / o->requests : 0);
-        ft__text_addf(&b, "of the requests keep the objectives, of %g %%", 100 * s->slo_share);
+        ft__text_addf(&b, "of the requests meet the objectives, of %g %%", 100 * s->slo_share);
         ft__page_figure(out, s->slo_met ? NULL : "bad", "good", a.at, b.at);
     }
     ft__page_figures_end(out);

@@ -184,7 +184,7 @@ bool ft__page_step(ft_text *out, const ft_step_view *v)
     ft__page_memory(out, v);
     ft__page_section_end(out);
     if (!v->memory_only) {
-        ft__page_section(out, "layers", "Layers and classes", "By what holds them.");
+        ft__page_section(out, "layers", "Layers and classes", "By what limits them.");
         drawn = drawn && both(out, v, ft__svg_layers) && ft__page_layers(out, v);
         ft__text_add(out, "<h3>Classes of kernels</h3>\n");
         drawn = drawn && both(out, v, ft__svg_classes);

@@ -106,7 +106,7 @@ bool ft__page_steps(ft_text *out, const char *title, const ft_step_case *cases, 
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
     ft__page_warned(out, warnings_at, cases, count);
-    ft__page_section(out, "picture", "GPUs side by side", "By what holds the step.");
+    ft__page_section(out, "picture", "GPUs side by side", "By what limits the step.");
     bool drawn = ft__picture_steps(out, &ft__frame_wide, cases, count) &&
                  ft__picture_steps(out, &ft__frame_narrow, cases, count);
     steps_table(out, cases, count);

@@ -140,5 +140,5 @@ bool ft__svg_step_ranges(ft_text *out, const ft_frame *f, const ft_step_view *v)
     bool failed = t.failed;
     ft__text_drop(&t, out);
     return !failed &&
-           ft__svg_ranges(out, f, "intervals", "How sure: the step and its dearest kernels", rows, count + 1);
+           ft__svg_ranges(out, f, "intervals", "How certain: the step and its longest kernels", rows, count + 1);
 }

@@ -308,8 +308,8 @@ bool ft__svg_timeline(ft_text *out, const ft_frame *f, const ft_step_view *v)
                      .to = f->width - 12};
     ft__svg_open(
         out, f, "timeline", y + 42, "Timeline of the step",
-        "Passes, layers, kernels, exchanges and the host of one GPU over one step; kernels are coloured by what "
-        "holds them. The tables of phases and layers have the figures.");
+        "Passes, layers, kernels, exchanges and the host of one GPU over one step; kernels are coloured by what limits "
+        "them. The tables of phases and layers have the figures.");
     ft__svg_keys(out, f, 0, 0, ft__bound_keys, v->ranked ? 4 : 3);
     ft__svg_ruler_time(out, &t.x, top, y);
     for (int i = 0; i < FT_ROW_COUNT; i++) {

@@ -252,8 +252,8 @@ ft_status ft__engine_launch_check(const ft_plan_request *r, ft_error *err)
         const char *near = ft__nearest_software(r->emit[i], names, WRITERS);
         if (!known)
             return ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
-                               "nothing that serves is emitted as \"%.40s\"; there are vllm, sglang and trtllm%s%s%s",
-                               r->emit[i], near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
+                               "cannot emit \"%.40s\" for serving; there are vllm, sglang and trtllm%s%s%s", r->emit[i],
+                               near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
         if (engine != FT_ENGINE_ANY && strcmp(r->emit[i], ft__engine_words[engine]) != 0)
             return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\": \"engine\" says whose",
                                r->emit[i], ft__engine_words[engine]);

@@ -39,8 +39,8 @@ static ft_status starts_none(const char *name, const ft_framework *f, ft_error *
         if (serves(&launchers[i], f) && used < sizeof others)
             used += (size_t)snprintf(others + used, sizeof others - used, "%s%s", *others ? ", " : "",
                                      launchers[i].name);
-    return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" starts no plan of \"%s\"; these do: %s", name, f->name,
-                       others);
+    return ft__fail_at(err, FT_E_RANGE, "emit", 0, 0, "\"%s\" cannot start a plan of \"%s\"; these can: %s", name,
+                       f->name, others);
 }
 
 ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_launcher **out, ft_error *err)
@@ -54,11 +54,10 @@ ft_status ft__launcher_find(const char *name, const ft_framework *f, const ft_la
         return starts_none(name, f, err);
     }
     const char *near = ft__nearest_software(name, names, launcher_count);
-    return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "nothing is emitted as \"%.40s\"; did you mean \"%s\"?",
-                              name, near)
+    return near ? ft__fail_at(err, FT_E_NAME, "emit", 0, 0, "cannot emit \"%.40s\"; did you mean \"%s\"?", name, near)
                 : ft__fail_at(err, FT_E_NAME, "emit", 0, 0,
-                              "nothing is emitted as \"%.40s\"; there are megatron, bridge, nemo, torchtitan, "
-                              "deepspeed, accelerate, torchrun, srun and mpirun, or all",
+                              "cannot emit \"%.40s\"; there are megatron, bridge, nemo, torchtitan, deepspeed, "
+                              "accelerate, torchrun, srun and mpirun, or all",
                               name);
 }
 

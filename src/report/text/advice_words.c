@@ -59,17 +59,17 @@ static void say_parallel(ft_text *out, const ft_advice *a, const ft_change *now)
         ft__text_addf(out, p->zero ? "%" PRId64 " GPUs, ZeRO stage %d" : "%" PRId64 " GPUs, data parallel", p->dp,
                       p->zero);
         break;
-    case FT_MOVE_SEQUENCE: ft__text_add(out, "sequence parallel beside tensor parallel"); break;
-    case FT_MOVE_PIECES: ft__text_add(out, "tensor exchanges beside products (tp_overlap)"); break;
+    case FT_MOVE_SEQUENCE: ft__text_add(out, "sequence parallel with tensor parallel"); break;
+    case FT_MOVE_PIECES: ft__text_add(out, "tensor exchanges during GEMMs (tp_overlap)"); break;
     case FT_MOVE_GATHER: ft__text_add(out, "gather parameters a layer ahead (FSDP)"); break;
     case FT_MOVE_DISPATCH: ft__text_add(out, "send tokens once to a rank and a node (DeepEP)"); break;
     case FT_MOVE_EXPERT_OVERLAP:
-        ft__text_add(out, "tokens go to experts beside another micro-batch (overlap_moe_expert_parallel_comm)");
+        ft__text_add(out, "overlap expert exchanges with another micro-batch (overlap_moe_expert_parallel_comm)");
         break;
     case FT_MOVE_WHOLE_EXPERTS: ft__text_addf(out, "whole experts over %" PRId64 " ranks (etp 1)", p->ep); break;
     case FT_MOVE_SCHEDULE: ft__text_addf(out, "schedule %s", ft__schedule_name(p->schedule)); break;
     case FT_MOVE_CHUNKS: ft__text_addf(out, "interleave %" PRId64 " virtual stages per GPU", p->vpp); break;
-    case FT_MOVE_OVERLAP: ft__text_add(out, "exchange gradients beside the backward pass"); break;
+    case FT_MOVE_OVERLAP: ft__text_add(out, "exchange gradients during the backward pass"); break;
     case FT_MOVE_BUCKET: ft__text_addf(out, "gradient buckets of %" PRId64 " MiB", a->move.to); break;
     case FT_MOVE_WIRE: ft__text_addf(out, "exchange gradients in %" PRId64 " bits", 8 * a->move.to); break;
     default: break;
@@ -112,7 +112,7 @@ void ft__advice_change(ft_text *out, const ft_advice *a, const ft_change *now)
     case FT_MOVE_WORKERS:
         ft__text_addf(out, "%" PRId64 " loader workers instead of %" PRId64, to, now->loader.workers);
         break;
-    case FT_MOVE_PINNED: ft__text_add(out, "pinned memory, copies beside the step"); break;
+    case FT_MOVE_PINNED: ft__text_add(out, "pinned memory, copies during the step"); break;
     case FT_MOVE_PACKED: ft__text_add(out, "packed shards (WebDataset, HDF5) instead of files"); break;
     case FT_MOVE_GPU:
         ft__text_add_plain(out, a->after.device->title[0] ? a->after.device->title : a->after.device->name);
@@ -142,7 +142,7 @@ static const char *reason(const ft_advice *a, const ft_change *now)
     case FT_MOVE_RECOMPUTE:
         if (a->after.work.recompute == FT_RECOMPUTE_NONE) return "the forward pass runs once";
         return ft__recomputes_layers(&a->after.work) ? "attention and every other product run once"
-                                                     : "attention's scores alone run again";
+                                                     : "only attention's scores are recomputed";
     default: return ft__move_why(a->move.kind);
     }
 }
@@ -175,7 +175,7 @@ void ft__lint_finding(ft_text *out, const ft_lint *l)
     double bytes = (double)l->from * ft_dtype_bytes(l->op.dtype);
     switch (l->kind) {
     case FT_LINT_ALIGNMENT:
-        ft__text_addf(out, "%c = %" PRId64 ": rows of %.0f bytes start off the 16 that matrix units load at",
+        ft__text_addf(out, "%c = %" PRId64 ": rows of %.0f bytes are not aligned to the 16 that matrix units load",
                       l->dimension, l->from, bytes);
         break;
     case FT_LINT_CHANNELS:

@@ -193,7 +193,7 @@ static void none(ft_text *out, const ft_style *style, const ft_chosen *c)
                                                      "not fitting",
                                                      "having no layout to forecast",
                                                      "never ending for failures",
-                                                     "the network (nobody rents so many with RDMA)",
+                                                     "the network (nobody rents that many with RDMA)",
                                                      "having no known price",
                                                      "the deadline",
                                                      "the budget"};

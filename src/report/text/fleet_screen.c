@@ -116,7 +116,7 @@ static bool losers(ft_text *out, const ft_style *style, const ft_fleet *f)
 
 bool ft__screen_fleet(ft_text *out, const ft_style *style, const ft_fleet *f)
 {
-    static const char *const asked[] = {"the fewest GPUs that keep the objectives", "the highest rate that keeps them",
+    static const char *const asked[] = {"the fewest GPUs that meet the objectives", "the highest rate that meets them",
                                         "the most tokens per second, nobody waiting"};
     ft_text t = {0};
     bold(out, style, "plan ");
@@ -138,7 +138,7 @@ bool ft__screen_fleet(ft_text *out, const ft_style *style, const ft_fleet *f)
     if (f->plans)
         printed = plans(out, style, f);
     else
-        ft__text_add(out, "\n  None keeps the objectives.\n");
+        ft__text_add(out, "\n  None meets the objectives.\n");
     if (f->least_gpus) ft__text_addf(out, "  %" PRId64 " GPUs would do.\n", f->least_gpus);
     printed = losers(out, style, f) && printed;
     for (size_t i = 0; f->plans && i < f->asked->emit_count; i++) {
@@ -178,7 +178,7 @@ static void fewer_line(ft_text *out, const ft_style *style, const ft_fleet_choic
     if (f->offer)
         ft__text_addf(&b, ": $ %.2f an hour at %s", f->usd_per_hour, f->offer->provider);
     else
-        ft__text_add(&b, ": nobody rents them so");
+        ft__text_add(&b, ": not for rent this way");
     if (f->network) ft__text_add(&b, f->way.prefill.tp ? ", caches need a network" : ", engines need a network");
     ft__line(out, style, "fewer GPUs", &a, b.at);
     ft__text_drop(&a, out);

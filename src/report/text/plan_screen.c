@@ -135,7 +135,7 @@ static void ties(ft_text *out, const ft_style *style, const ft_plan *p)
     ft_text t = {0};
     if (near > 1)
         ft__text_addf(&t,
-                      "The first %zu are within 1 %%: a tie. Orders that close are right half of the time; try these "
+                      "The first %zu are within 1 %%: a tie. Rankings this close are right half the time; try these "
                       "first. \"best\" is the chance that a plan is the fastest of those shown.",
                       near);
     else

@@ -29,13 +29,13 @@ static void put_in(ft_text *out, const ft_style *style, const ft_scale *s)
     rate_line(out, style, "arithmetic", c->flops * 1e-12, "TFLOP/s", t.at);
     ft__text_empty(&t);
     ft__text_addf(&t, "W of %" PRId64 " GPUs over %s%s", c->tensor.domain, c->inside_name,
-                  c->inside_reduces ? ", whose switches add up" : "");
+                  c->inside_reduces ? ", whose switches reduce" : "");
     rate_line(out, style, "inside", c->inside_rate * 1e-9, "GB/s", t.at);
     if (c->nic_rate > 0) {
         ft__text_empty(&t);
         ft__text_addf(&t, "W between them: %s, ", c->outside_name);
         ft__add_figure(&t, c->nic_rate * 1e-9, 4);
-        ft__text_addf(&t, " GB/s a GPU%s", c->outside_reduces ? ", switches add up" : "");
+        ft__text_addf(&t, " GB/s a GPU%s", c->outside_reduces ? ", switches reduce" : "");
         rate_line(out, style, "outside", c->outside_rate * 1e-9, "GB/s", t.at);
     }
     ft__text_drop(&t, out);
@@ -59,11 +59,11 @@ static bool data_forms(ft_text *out, const ft_style *style, const ft_scale *s)
     ft__cell_add(&t, "B/X >");
     ft__cell_add(&t, "tokens");
     form_row(&t, "DP or FSDP inside a domain", "C/W", d->inside);
-    if (s->closed.inside_reduces) form_row(&t, "  DP, added up in switches", "C/2W", d->reduced_inside);
+    if (s->closed.inside_reduces) form_row(&t, "  DP, reduced in switches", "C/2W", d->reduced_inside);
     if (s->closed.nic_rate > 0) {
         form_row(&t, "DP or FSDP between domains", "C/W", d->outside);
-        form_row(&t, s->closed.outside_reduces ? "  DP, added up in switches" : "  DP, had it switches that add up",
-                 "C/2W", d->reduced_outside);
+        form_row(&t, s->closed.outside_reduces ? "  DP, reduced in switches" : "  DP, if switches reduced", "C/2W",
+                 d->reduced_outside);
     }
     if (d->sparsity > 1) {
         ft__cell_add(&t, "  sparse experts");
@@ -183,7 +183,7 @@ static bool tensor(ft_text *out, const ft_style *style, const ft_scale *s)
     ft__add_wrapped(out, style,
                     s->closed.inside_reduces
                         ? "Timeline: layer times of C over of W. Nothing hides these exchanges: at 1 they are half of "
-                          "the layer. Switches that add up send an all-reduce once instead of twice, so that of W can "
+                          "the layer. Switches that reduce send an all-reduce once instead of twice, so that of W can "
                           "pass 100 %."
                         : "Timeline: layer times of C over of W. Nothing hides these exchanges: at 1 they are half of "
                           "the layer.");

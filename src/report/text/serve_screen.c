@@ -49,9 +49,9 @@ void ft__screen_serve_title(ft_text *out, const ft_style *style, const ft_servin
     if (s->scene.prefill_costs) ft__text_addf(out, ", %" PRId64 " that prefill", s->scene.prefill_replicas);
     if (s->policy.drafts > 0)
         ft__text_addf(out, ", %g drafts a step of which %.2g are kept", s->policy.drafts, s->policy.accepted - 1);
-    if (s->recipes.length) ft__text_add(out, "\nstarted as a public recipe has it; --settings defaults leaves it out");
+    if (s->recipes.length) ft__text_add(out, "\nstarted as in a public recipe; --settings defaults does without");
     if (s->load.prompts > 0)
-        ft__text_addf(out, "\nprompts are drawn from %" PRId64 ", so that the cache knows them when they come again%s",
+        ft__text_addf(out, "\nprompts are drawn from %" PRId64 ", so that the cache finds repeated ones%s",
                       s->load.prompts, s->prompts_said ? "" : "; with --prompts 0 all differ");
     ft__ink_end(out, style);
     ft__text_add(out, "\n");
@@ -119,8 +119,8 @@ static void nearest(ft_text *out, const ft_style *style, const ft_serving *s)
         ft__add_figure(&a, each[i].ms, 4);
         ft__text_add(&a, "ms");
     }
-    ft__text_add(&b, s->find != FT_FIND_NOTHING ? "is the nearest that one request by itself can keep"
-                                                : "is the nearest that this load can keep");
+    ft__text_add(&b, s->find != FT_FIND_NOTHING ? "is the closest that a single request can meet"
+                                                : "is the closest that this load can meet");
     if (a.length) line(out, style, "nearest", &a, &b);
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
@@ -160,7 +160,7 @@ static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
     }
     if (s->slo_share > 0) {
         ft__add_percent(&a, o->requests > 0 ? o->good / o->requests : 0);
-        ft__text_addf(&b, "keep the objectives, of %g %% that must: %s", 100 * s->slo_share,
+        ft__text_addf(&b, "meet the objectives, of %g %% that must: %s", 100 * s->slo_share,
                       s->slo_met ? "met" : "missed");
         line(out, style, "good", &a, &b);
     }
@@ -170,7 +170,7 @@ static void rates(ft_text *out, const ft_style *style, const ft_serving *s)
         else
             ft__text_add(&a, "none");
         if (s->found > 0) ft__text_addf(&a, s->find == FT_FIND_RATE ? " requests/s" : " clients");
-        ft__text_add(&b, s->found > 0 ? "are the most that keep them" : "not even one request by itself keeps them");
+        ft__text_add(&b, s->found > 0 ? "are the most that meet them" : "not even a single request meets them");
         line(out, style, "highest", &a, &b);
     }
     if (s->slo_share > 0 && !s->slo_met) nearest(out, style, s);
@@ -305,7 +305,7 @@ bool ft__screen_serve(ft_text *out, const ft_style *style, const ft_serving *s)
     if (!s->stable)
         ft__text_add(out,
                      "\n  Requests come faster than they are served: the queue grows without end, and TTFT and E2E "
-                     "have no mean.\n  What is served at most stands below.\n");
+                     "have no mean.\n  The most that is served is shown below.\n");
     rates(out, style, s);
     engine_lines(out, style, s);
     printed = ft__screen_serve_histogram(out, style, s) && printed;

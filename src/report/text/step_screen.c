@@ -198,7 +198,7 @@ static void phase_lines(ft_text *out, const ft_style *style, const ft_step_view 
                                            "GPU waits for copies of samples"};
     double input = v->loading.wait_ms, idle = fmax(s->idle_ms - input - s->offload.exposed_ms - s->onload_ms, 0);
     if (s->reference_ms > 0)
-        ft__screen_part(out, style, "reference", s->reference_ms, s->step_ms, "forward passes of models beside it");
+        ft__screen_part(out, style, "reference", s->reference_ms, s->step_ms, "forward passes of other models");
     if (s->critic_ms > 0) ft__screen_part(out, style, "critic", s->critic_ms, s->step_ms, "trains the value model");
     if (s->rollout_ms > 0)
         ft__screen_part(out, style, "rollout", s->rollout_ms - s->refit_ms, s->step_ms, "generates what it trains on");

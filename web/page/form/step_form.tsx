@@ -180,7 +180,7 @@ export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX
                         of="lora_rank"
                         is={is}
                         words={[['', 'all weights train'], '4', '8', '16', '32', '64', '128', '256']}
-                        hint="adapters of this rank alone are trained"
+                        hint="only adapters of this rank are trained"
                     />
                 )}
                 {trains && Number(is['lora_rank'] ?? 0) > 0 && (
@@ -205,7 +205,7 @@ export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX
                         is={is}
                         by={1}
                         stops={[1, 2, 3, 4, 5, 6, 8, 10]}
-                        hint="virtual stages of a GPU: an interleaved pipeline"
+                        hint="virtual stages per GPU: an interleaved pipeline"
                     />
                 )}
                 {(trains || p.layout) && (

@@ -164,11 +164,11 @@ function Chosen(p: { best: Choosable }): JSX.Element {
                     name="fewer GPUs"
                     value={`${whole(best.fewer.gpus)} × ${best.gpu}`}
                     remark={`${wayWords(best.fewer)}; ${
-                        best.fewer.usd_per_hour ? `${dollars(best.fewer.usd_per_hour)} an hour` : 'nobody rents them so'
+                        best.fewer.usd_per_hour ? `${dollars(best.fewer.usd_per_hour)} an hour` : 'not for rent this way'
                     }${best.fewer.needs_network ? ', needs a network' : ''}`}
                 />
             )}
-            {best.slo_share !== undefined && <Figure name="keep the objectives" value={percent(best.slo_share)} />}
+            {best.slo_share !== undefined && <Figure name="meet the objectives" value={percent(best.slo_share)} />}
             {best.kwh_per_million_tokens !== undefined && (
                 <Figure
                     name="energy of a million tokens"
@@ -210,7 +210,7 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
                     <Warnings lines={a.warnings} />
                     {!a.found && (
                         <p class="note wrong">
-                            {job(p.is) ? 'None of them can be taken' : 'None keeps the objectives'}: the table says why.
+                            {job(p.is) ? 'None of them can be taken' : 'None meets the objectives'}: the table says why.
                         </p>
                     )}
                     {best && <Chosen best={best} />}

@@ -56,7 +56,7 @@ export function LayoutForm(p: { is: Words; of: Catalogue }): JSX.Element {
                     of="least"
                     is={p.is}
                     words={[['', 'time'], 'memory', 'energy']}
-                    hint="what the best plan has least of"
+                    hint="what the best plan minimises"
                 />
                 <Text
                     name="Margin"

@@ -344,7 +344,7 @@ function Headline(p: { a: Serve }): JSX.Element {
             />
             {a.slo_share !== undefined && (
                 <Figure
-                    name="keep the objectives"
+                    name="meet the objectives"
                     value={percent(a.slo_share)}
                     mood={a.slo_met ? 'good' : 'bad'}
                     remark={`${figure(a.goodput_per_s ?? 0)} good requests/s`}

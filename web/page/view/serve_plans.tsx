@@ -1,4 +1,4 @@
-// Plans for serving: which layout, how many engines, apart or together keep the objectives. A plan is asked for where
+// Plans for serving: which layout, how many engines, apart or together meet the objectives. A plan is asked for where
 // there are some.
 import type { JSX } from 'preact';
 import type { Request } from '../answers';
@@ -127,7 +127,7 @@ export function servedWords(w: Way): { [key: string]: string } {
     };
 }
 
-/** The best ways to keep the objectives; null where none is given. */
+/** The best ways to meet the objectives; null where none is given. */
 export function planServeRequest(is: Words, base: Request): Request | null {
     if (base['slo'] === undefined) return null;
     const parallel = base['parallel'] as Axes | undefined,
@@ -175,7 +175,7 @@ export function ServePlans(p: { is: Words; request: Request | null }): JSX.Eleme
         <>
             <Card
                 name="plans"
-                title="Plans that keep the objectives"
+                title="Plans that meet the objectives"
                 wide="whole"
                 picture={false}
                 note={
