@@ -45,11 +45,16 @@ double ft__kernel_joules(const ft_device *device, const ft_op *op, double flops,
            1e-12 * flops * flop_pj(device, op);
 }
 
+double ft__clock_slowdown(const ft_device *device, double watts)
+{
+    double over = (ft__watts_awake(device) + watts) / fmax(ft__watts_most(device), 1);
+    return pow(fmax(over, 1), FT_K_ENERGY_CLOCK_POWER);
+}
+
 double ft__kernel_steady_ms(const ft_device *device, const ft_op *op, const ft_forecast *f)
 {
     double joules = ft__kernel_joules(device, op, f->flops, f->bytes, f->ms, f->launch_ms);
-    double over = (ft__watts_awake(device) + joules / (f->ms * 1e-3)) / fmax(ft__watts_most(device), 1);
-    return fmax(f->sustained_ms, f->ms * pow(fmax(over, 1), FT_K_ENERGY_CLOCK_POWER));
+    return fmax(f->sustained_ms, f->ms * ft__clock_slowdown(device, joules / (f->ms * 1e-3)));
 }
 
 double ft__exchange_joules(const ft_device *device, double ms)

@@ -16,6 +16,8 @@ double ft__watts_most(const ft_device *device);
 /* Of one launch that takes `ms`, beyond what a waiting GPU draws. */
 double ft__kernel_joules(const ft_device *device, const ft_op *op, double flops, double bytes, double ms,
                          double launch_ms);
+/* Factor (>= 1) on the time of work that would draw so many watts, beyond what a waiting GPU draws, at full clock. */
+double ft__clock_slowdown(const ft_device *device, double watts);
 /* How long it takes back to back: forecast to take `ms`, `sustained_ms` where products slow themselves down, and longer
  * where that would draw more than the board holds. */
 double ft__kernel_steady_ms(const ft_device *device, const ft_op *op, const ft_forecast *f);

@@ -6,6 +6,7 @@
 
 #include "device/traits.h"
 #include "kernel/attention_library.h"
+#include "kernel/energy.h"
 #include "kernel/grouped.h"
 #include "kernel/kernel.h"
 #include "kernel/manner.h"
@@ -200,14 +201,34 @@ static double draw_alone(const ft_run *t, const ft_timed *k)
     return ft__power_draw(t->device, &n->op, f->flops, f->ms);
 }
 
+/* The same by what all kernels draw together, those included that wait for memory and leave the board power to spare:
+ * what a pass is longer by when the limit is met, as a share of its kernels that arithmetic holds. */
+static double energy_lost(const ft_run *t, const ft_step *step, double span)
+{
+    double joules = 0, busy = 0, bound = 0;
+    for (int32_t i = 0; i < step->kernel_count; i++) {
+        const ft_timed *k = &step->kernels[i];
+        const ft_forecast *f = &k->forecast;
+        const ft_op *op = &t->g->nodes[k->node].op;
+        double ms = f->ms / ft__power_alone(t->device, draw_alone(t, k), f->ms);
+        joules += k->times * ft__kernel_joules(t->device, op, f->flops, f->bytes, ms, f->launch_ms);
+        busy += k->times * ms;
+        if (f->bound == FT_BOUND_COMPUTE) bound += k->times * ms;
+    }
+    if (!(bound > 0)) return 0;
+    return (ft__clock_slowdown(t->device, joules / (span * 1e-3)) - 1) * busy / bound;
+}
+
 /* How much slower the clock is in this step than a board with power to spare would run it. A step is a mixture: what
  * its products would draw too much at full clock, averaged over kernels that wait for memory and over gaps, is what the
  * clock gives up, and all that is bound by arithmetic slows down with it: attention, which alone never meets the limit,
- * as well. It does so within tenths of a second; steps shorter than that come with pauses between them, at least in
- * measurements. Who trains on many GPUs does it for hours, micro-batch after micro-batch, with an update after so many;
- * who issues passes ahead leaves no pause either, and no denoiser rests between its passes. Nothing but products takes,
- * in the end, what ft__power_draw says. GPUs that wait for each other have the clock of the one among them that needs
- * the most power. */
+ * as well. It does so within a tenth of a second (data/measurements/h200/settling.jsonl). Training steps shorter than
+ * that came with pauses between them when they were measured. Who trains on many GPUs does it for hours, micro-batch
+ * after micro-batch, with an update after so many; who issues passes ahead leaves no pause either, and no denoiser rests
+ * between its passes. Other passes that only go forward are repeated by whoever serves or times them, and settle at
+ * what all their kernels draw; without a host they are kernels by themselves, from rest. Nothing but products takes, in
+ * the end, what ft__power_draw says. GPUs that wait for each other have the clock of the one among them that needs the
+ * most power. */
 static double clock_lost(const ft_run *t, const ft_step *step)
 {
     double excess = 0, busy = 0, hungriest = ft__power_hungriest(t->work->fleet);
@@ -220,17 +241,18 @@ static double clock_lost(const ft_run *t, const ft_step *step)
         busy += ms * times;
     }
     double span = fmax(busy, t->host_ms);
-    if (!(excess > 0) || !(span > 0)) return 1;
-    const bool pauses = !t->work->unpaused && !ft__step_ahead(t->work);
-    const double x = span / FT_K_IN_MODEL_SETTLES_MS,
-                 settled = pauses ? 1 - (1 - exp(-x)) / x : 1; /* of the step, on average */
-    return 1 + excess / span * settled;
+    if (!(excess > 0) || !(span > 0)) return 0;
+    if (t->work->unpaused || ft__step_ahead(t->work)) return excess / span;
+    if (t->work->task != FT_TRAIN && t->work->execution != FT_RUN_IDEAL)
+        return fmin(excess / span, energy_lost(t, step, span));
+    const double x = span / FT_K_IN_MODEL_SETTLES_MS;
+    return excess / span * (1 - (1 - exp(-x)) / x); /* of the step, on average */
 }
 
 /* Products that held themselves back in their benchmarks, as neighbours of themselves, get that time back. */
 static void apply_power(ft_run *t, ft_step *step)
 {
-    double clock = clock_lost(t, step);
+    double clock = 1 + clock_lost(t, step);
     for (int32_t i = 0; i < step->kernel_count; i++) {
         ft_timed *k = &step->kernels[i];
         ft_forecast *f = &k->forecast;

@@ -122,7 +122,7 @@ char *golden_file(const char *name)
 json_t *golden_rows(const char *name)
 {
     const char *root = getenv("FORETELL_SOURCE_ROOT");
-    char path[1024], line[8192];
+    char path[1024], line[1 << 14];
     snprintf(path, sizeof path, "%s/data/%s", root ? root : ".", name);
     FILE *f = fopen(path, "r");
     if (!f) fail_msg("cannot open %s", path);
