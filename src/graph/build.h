@@ -24,6 +24,7 @@ typedef struct ft_build {
     ft_weight_kernel weights_by; /* whose kernels widen weights of few bits */
     bool shared;                 /* the open module is an expert that every token passes */
     bool autocast;
+    bool loss_of_its_own; /* a kernel that no operator of PyTorch's is in: autocast finds nothing to raise to fp32 */
     bool training;        /* gradients flow: dropout runs, autograd keeps what it needs */
     bool frozen;          /* parameters made while this is set are not trained */
     bool untracked;       /* what runs while this is set leaves no gradients; its parameters are made elsewhere */

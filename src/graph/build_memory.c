@@ -347,7 +347,7 @@ ft_ref ft__loss(ft_build *b, ft_at at, ft_ref logits, bool to_fp32)
 
 ft_ref ft__likelihood_loss(ft_build *b, ft_at at, ft_ref likelihood)
 {
-    if (b->autocast) likelihood = ft__cast(b, at, likelihood, FT_FP32);
+    if (b->autocast && !b->loss_of_its_own) likelihood = ft__cast(b, at, likelihood, FT_FP32);
     if (b->status != FT_OK) return FT_NONE;
     ft_tensor t = *ft__tensor_of(b, likelihood);
     ft_node n = ft__node_of(FT_DO_LOSS, at);

@@ -96,6 +96,12 @@ static bool quantises_before(const ft_workload *w)
     return w->task != FT_TRAIN && fused && ft_dtype_bytes(w->dtype) < 2;
 }
 
+/* FlashAttention's cross-entropy, where a stack computes its models' loss by it. */
+static bool keeps_logits(const ft_workload *w, const ft_stack *stack)
+{
+    return w->loss == FT_ENTROPY_OF_MODEL && stack->loss_of == FT_LOSS_OF_FLASH_ATTENTION;
+}
+
 static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft_error *err)
 {
     bool training = w->task == FT_TRAIN;
@@ -117,6 +123,7 @@ static ft_maker begin(const ft_arch *arch, const ft_workload *w, ft_graph *g, ft
                   .beside_values = FT_NONE,
                   .mask = FT_NONE};
     m.engine = ft__by_engine(w);
+    m.b.loss_of_its_own = training && (w->loss == FT_ENTROPY_FUSED || keeps_logits(w, m.stack));
     m.b.lora_rank = training ? w->lora_rank : 0;
     m.b.frozen = m.b.lora_rank > 0;
     m.b.adapters = ft__adapters_of(w);
@@ -250,7 +257,7 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         FT_TRY(ft__graph_fuse(g, scripted ? how_scripted(w) : how_fused(m.stack, w), err));
     if (tuned) ft__graph_stream_vectors(g);
     quantise_before(g, w);
-    const bool kept = w->loss == FT_ENTROPY_OF_MODEL && m.stack->loss_of == FT_LOSS_OF_FLASH_ATTENTION;
+    const bool kept = keeps_logits(w, m.stack);
     if (w->task == FT_TRAIN && (m.stack->loss_of == FT_LOSS_OF_MEGATRON || w->loss >= FT_ENTROPY_FUSED || kept))
         ft__loss_memory(g, kept ? FT_LOSS_KEPT : FT_LOSS_MEGATRON);
     if (w->task == FT_TRAIN && m.stack->loss_figures >= 1 && !ft__loss_figures(g, (int)m.stack->loss_figures))

@@ -19,12 +19,14 @@ void ft__take_for_first_flash(const ft_said *said, ft_model_request *out)
              w->stack->name);
 }
 
-/* A compiler's kernels of a loss have no parts that could be told apart (loss_linear.c). */
+/* A compiler's kernels of a loss have no parts that could be told apart (loss_linear.c, loss_fused.c). */
 static void remark_compiled_loss(ft_model_request *out)
 {
     if (out->work.task != FT_TRAIN || !ft__compiles(&out->work) || *out->remark) return;
     snprintf(out->remark, sizeof out->remark,
-             "compiled, \"loss\" \"fused_linear\" stores no logits but is timed as a loss that does");
+             out->work.loss == FT_ENTROPY_FUSED
+                 ? "compiled, \"loss\" \"fused\" takes the time and memory of the compiler's own kernels of a loss"
+                 : "compiled, \"loss\" \"fused_linear\" stores no logits but is timed as a loss that does");
 }
 
 /* A loss that makes no logits is Liger's where operators run one by one, and whoever turns it on (Trainer, TRL,
@@ -33,8 +35,8 @@ void ft__take_for_liger(ft_model_request *out)
 {
     ft_workload *w = &out->work;
     const bool shards = out->parallel.zero > 1 && out->parallel.dp * out->parallel.cp > 1;
+    if (w->loss == FT_ENTROPY_FUSED || w->loss == FT_ENTROPY_FUSED_LINEAR) remark_compiled_loss(out);
     if (w->loss != FT_ENTROPY_FUSED_LINEAR) return;
-    remark_compiled_loss(out);
     if (w->stack || shards || !ft__stack_takes_fused_linear(w, out->arch)) return;
     w->stack = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
     if (*out->remark) return;

@@ -101,6 +101,29 @@ static void fused_is_megatron(void **state)
     end(&r);
 }
 
+/* A loss of one kernel each way reads the logits as they are: autocast, which raises PyTorch's to fp32, has no part in
+ * it, whether the request names that loss or the stack has it. */
+static void autocast_raises_no_fused_loss(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *stack;
+        ft_entropy loss;
+        bool copied;
+    } ways[] = {{"pytorch", FT_ENTROPY_OF_MODEL, true},
+                {"pytorch", FT_ENTROPY_FUSED, false},
+                {"llm_foundry", FT_ENTROPY_OF_MODEL, false}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        rig r = begin();
+        r.work.autocast = true;
+        ft_error err;
+        assert_int_equal(ft__stack_find(ways[i].stack, &r.work.stack, &err), FT_OK);
+        r.work.loss = ways[i].loss;
+        assert_int_equal(copies_of(graph_of(&r)) > 0, ways[i].copied);
+        end(&r);
+    }
+}
+
 static void a_cut_vocabulary_asks_whose_it_is(void **state)
 {
     (void)state;
@@ -149,6 +172,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_are_counted_as_they_are_made),
         cmocka_unit_test(fused_is_megatron),
+        cmocka_unit_test(autocast_raises_no_fused_loss),
         cmocka_unit_test(a_cut_vocabulary_asks_whose_it_is),
         cmocka_unit_test(ranks_hold_their_parts),
     };
