@@ -75,9 +75,19 @@ bool ft__library_longer(const ft_op *op, ft_op *longer)
     return true;
 }
 
-/* Which kernel runs where a GPU cannot copy past the registers. */
+/* Which kernel runs on AMD's units: of FlashAttention's first generation and of xformers Composable Kernel's, as of the
+ * second; cuDNN is none there, and leaves what PyTorch picks. */
+static ft_attention_library running_on_mfma(ft_attention_library library)
+{
+    if ((int)library == FT__LIBRARY_FLASH1_TRITON) return FT_LIBRARY_TRITON;
+    if (library == FT_LIBRARY_FLASH1 || library == FT_LIBRARY_XFORMERS) return FT_LIBRARY_FLASH2;
+    return library == FT_LIBRARY_CUDNN ? FT_LIBRARY_OPEN : library;
+}
+
+/* Which kernel runs where a GPU has not what a library needs, or cannot copy past the registers. */
 static ft_attention_library running(const ft_device *device, ft_attention_library library)
 {
+    if (device->matrix_issue == FT_ISSUE_MFMA) return running_on_mfma(library);
     if (device->matrix_issue != FT_ISSUE_MMA || device->async_copy != FT_COPY_NONE) return library;
     bool needs_copies = library == FT_LIBRARY_OPEN || library == FT_LIBRARY_FLASH || library == FT_LIBRARY_FLASH2 ||
                         library == FT_LIBRARY_FLASH3 || library == FT_LIBRARY_CUDNN;
