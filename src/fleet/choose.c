@@ -112,22 +112,29 @@ static void tell_part(void *part, const char *stage, double done)
     p->asked->progress(p->asked->watcher, p->gpu, p->from + p->share * done);
 }
 
+/* The plan that is asked for on one kind of GPU; `asked`, to be released, holds what it points to. */
+static ft_status plan_asked(const ft_fleet_chosen *out, const char *gpu, int64_t limit, json_t **asked,
+                            ft_plan_request *request, ft_error *err)
+{
+    *asked = ft__study_copy(out->asked->base);
+    if (!*asked || !ft__key_set(*asked, FT_KEY_ID_GPU, json_string(gpu)) ||
+        (limit > 0 && !ft__key_set(*asked, FT_KEY_ID_PLAN_GPUS, json_integer(limit))))
+        return ft__no_memory(err);
+    return ft__plan_serve_request_read(*asked, request, err);
+}
+
 static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_chosen *out, part_of *part,
                             ft_fleet_choice *c, ft_error *err)
 {
-    json_t *asked = ft__study_copy(out->asked->base);
+    json_t *asked = NULL;
     ft_plan_request request = {0};
     ft_fleet fleet = {0};
     const char *gpu = part->gpu;
     snprintf(c->gpu, sizeof c->gpu, "%s", gpu);
-    ft_status status = FT_OK;
-    if (!asked || !ft__key_set(asked, FT_KEY_ID_GPU, json_string(gpu)) ||
-        (c->limit > 0 && !ft__key_set(asked, FT_KEY_ID_PLAN_GPUS, json_integer(c->limit))))
-        status = ft__no_memory(err);
-    if (status == FT_OK) status = ft__plan_serve_request_read(asked, &request, err);
+    ft_status status = plan_asked(out, gpu, c->limit, &asked, &request, err);
     request.watcher = part;
     if (out->asked->progress) request.progress = tell_part;
-    if (status == FT_OK) status = ft__fleet_of(ft, scratch, &request, &fleet, err);
+    if (status == FT_OK) status = ft__fleet_search(ft, scratch, &request, &fleet, err);
     if (status == FT_OK) {
         if (!out->count) out->idle = fleet.idle;
         ft__idle_keep(&out->idle, &fleet.idle);
@@ -137,10 +144,6 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
         snprintf(c->gpu, sizeof c->gpu, "%s", fleet.gpu);
         take_best(ft, out, &fleet, gpu, c);
         if (!c->planned) c->verdict = why_not(&fleet);
-        if (fleet.least_gpus && (!out->least_gpus || fleet.least_gpus < out->least_gpus)) {
-            out->least_gpus = fleet.least_gpus;
-            memcpy(out->least_gpu, c->gpu, sizeof c->gpu);
-        }
     } else if (status == FT_E_UNSUPPORTED && !strcmp(err->where, "dtype")) {
         c->verdict = "refused"; /* of several GPUs one lacks the format */
         snprintf(c->why, sizeof c->why, "%.*s", (int)ft__utf8_cut(err->message, sizeof c->why - 1), err->message);
@@ -150,6 +153,31 @@ static ft_status choose_one(const ft_context *ft, ft_scratch *scratch, ft_fleet_
     ft__fleet_free(&fleet);
     ft__plan_request_free(&request);
     json_decref(asked);
+    return status;
+}
+
+/* Nothing was found on any kind of GPU: the fewest that would do. */
+static ft_status find_least(const ft_context *ft, ft_scratch *scratch, ft_fleet_chosen *out, ft_error *err)
+{
+    ft_status status = FT_OK;
+    out->least_gpus = 0;
+    for (size_t i = 0; status == FT_OK && i < out->count; i++) {
+        const ft_fleet_choice *c = &out->choices[i];
+        const bool last = i + 1 == out->count || strcmp(c->gpu, out->choices[i + 1].gpu) != 0; /* the most of its kind */
+        json_t *asked = NULL;
+        ft_plan_request request = {0};
+        ft_fleet fleet = {0};
+        if (*c->why || !last) continue;
+        status = plan_asked(out, c->gpu, c->limit, &asked, &request, err);
+        if (status == FT_OK) status = ft__fleet_of(ft, scratch, &request, &fleet, err);
+        if (status == FT_OK && fleet.least_gpus && (!out->least_gpus || fleet.least_gpus < out->least_gpus)) {
+            out->least_gpus = fleet.least_gpus;
+            memcpy(out->least_gpu, c->gpu, sizeof c->gpu);
+        }
+        ft__fleet_free(&fleet);
+        ft__plan_request_free(&request);
+        json_decref(asked);
+    }
     return status;
 }
 
@@ -253,6 +281,9 @@ ft_status ft__fleet_choose(const ft_context *ft, ft_scratch *scratch, const ft_c
     bool any = false; /* none of them: the error of the last says why */
     for (size_t i = 0; i < out->count && !any; i++) any = !*out->choices[i].why;
     if (!any) return out->refusal;
+    bool planned = false;
+    for (size_t i = 0; i < out->count; i++) planned = planned || out->choices[i].planned;
+    if (!planned) FT_TRY(find_least(ft, scratch, out, err));
     FT_TRY(decide(out, err));
     FT_TRY(warn(out, err));
     const char **gpus = calloc(out->count + 1, sizeof *gpus);

@@ -52,6 +52,7 @@ const char *ft__fleet_proof(const ft_fleet *f)
         return "every way and setting of the search was simulated; a rate is found to 2 %";
     if (f->asked->exhaustive && f->plans) return "none does with fewer GPUs, of every way, setting and number";
     if (f->proven) return "none does with fewer GPUs, of these ways with the settings that were tried";
+    if (!f->plans && f->goal == FT_FLEET_OFFLINE) return "nothing has room for its weights and a cache";
     if (!f->plans) return "settings that were not tried may keep them";
     return "no proof: ways and settings that were not tried may do better";
 }

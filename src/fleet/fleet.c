@@ -298,6 +298,8 @@ static ft_status open_search(ft_fleet_bench *b, ft_error *err)
     b->domain = 1;
     while (2 * b->domain <= f->node_gpus) b->domain *= 2;
     b->most = r->gpus > 0 ? r->gpus : rate ? (int64_t)FT_K_FLEET_MOST_GPUS : b->domain;
+    f->domain = b->domain;
+    f->most = b->most;
     return FT_OK;
 }
 
@@ -321,8 +323,8 @@ static ft_status search(ft_fleet_bench *b, ft_engine_layout *layouts, size_t cou
     return f->goal == FT_FLEET_OFFLINE ? FT_OK : ft__fleet_apart(b, layouts, fitting, err);
 }
 
-ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
-                       ft_error *err)
+ft_status ft__fleet_search(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
+                           ft_error *err)
 {
     *out = (ft_fleet){.asked = r};
     ft_fleet_bench b = {.ft = ft, .scratch = scratch, .fleet = out};
@@ -344,6 +346,13 @@ ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_
         if (w->lost == FT_FLEET_TOO_MANY && (!out->least_gpus || w->gpus < out->least_gpus)) out->least_gpus = w->gpus;
     }
     return FT_OK;
+}
+
+ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
+                       ft_error *err)
+{
+    FT_TRY(ft__fleet_search(ft, scratch, r, out, err));
+    return ft__fleet_least(ft, scratch, out, err);
 }
 
 void ft__fleet_free(ft_fleet *f)

@@ -59,6 +59,7 @@ typedef struct ft_fleet {
     bool proven; /* no other way can do with fewer GPUs */
     bool quick;  /* the search for a rate: fewer requests; what is shown is simulated whole */
     int64_t node_gpus;
+    int64_t domain, most; /* GPUs that NVLink joins, a power of two; GPUs that were looked at */
     int64_t least_gpus; /* no way keeps to the GPUs there are: the fewest that would do; 0: none, or not needed */
     ft_idle_list idle;  /* keys that no way to serve has a use for */
     char beyond[FT_BEYOND_ROOM]; /* requests are longer than the model has positions; or "" */
@@ -68,6 +69,11 @@ typedef struct ft_fleet {
 ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
                        ft_error *err);
 void ft__fleet_free(ft_fleet *f);
+/* The same, and nobody asks how many GPUs would do where none stands: `least_gpus` is then what the search came upon. */
+ft_status ft__fleet_search(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
+                           ft_error *err);
+/* How many GPUs would do, of a search where nothing stands (larger.c). */
+ft_status ft__fleet_least(const ft_context *ft, ft_scratch *scratch, ft_fleet *f, ft_error *err);
 /* What it warns of, a line each. */
 void ft__fleet_say(const ft_fleet *f, ft_text *out);
 /* What `proven` says of the plans, in words. */
@@ -78,6 +84,8 @@ json_t *ft__fleet_json(const ft_fleet *f, const ft_way *way);
 int64_t ft__engine_gpus(const ft_engine_layout *l);
 
 /* Between the files of this room. */
+/* Stages of an engine at most, and of its data ranks so many times what NVLink joins. */
+enum { FT_FLEET_STAGES = 4 };
 /* Of the plans: how likely each is the best, and which are on the front (compare.c). */
 void ft__fleet_compare(ft_fleet *f);
 typedef struct ft_fleet_bench {

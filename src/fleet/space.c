@@ -23,16 +23,15 @@ static bool add(ft_engine_layout **list, size_t *count, const ft_plan_request *r
 
 ft_status ft__fleet_layouts(const ft_fleet_bench *b, ft_engine_layout **out, size_t *count, ft_error *err)
 {
-    enum { MOST_STAGES = 4 };
     const ft_plan_request *r = b->fleet->asked;
     bool fine = true;
     *out = NULL;
     *count = 0;
     for (int64_t tp = 1; fine && tp <= b->domain && tp <= b->most; tp *= 2) {
         if (b->heads % tp) continue;
-        for (int64_t pp = 1; fine && pp <= MOST_STAGES && tp * pp <= b->most; pp *= 2)
+        for (int64_t pp = 1; fine && pp <= FT_FLEET_STAGES && tp * pp <= b->most; pp *= 2)
             if (pp == 1 || tp == b->domain) fine = add(out, count, r, (ft_engine_layout){tp, pp, 1, 1, 1});
-        for (int64_t dp = 1; fine && b->experts > 0 && tp * dp <= b->most && tp * dp <= MOST_STAGES * b->domain;
+        for (int64_t dp = 1; fine && b->experts > 0 && tp * dp <= b->most && tp * dp <= FT_FLEET_STAGES * b->domain;
              dp *= 2)
             if (tp * dp > 1 && b->experts % (tp * dp) == 0)
                 fine = add(out, count, r, (ft_engine_layout){tp, 1, dp, tp * dp, 1});

@@ -184,8 +184,8 @@ static void option(ft_text *out, const void *at)
     bool lost = c->verdict && strcmp(c->verdict, "chosen") != 0;
     ft__json_member_text(out, "gpu", c->gpu);
     if (lost) ft__answer_word(out, "loses_by", c->verdict);
+    if (c->planned || c->limit > 0) ft__json_member_whole(out, "gpus", c->planned ? c->way.gpus : c->limit);
     if (!c->planned) return;
-    ft__json_member_whole(out, "gpus", c->way.gpus);
     if (c->own_usd >= 0) {
         ft__answer_figure(out, "price", c->own_usd);
     } else if (o) {

@@ -138,7 +138,7 @@ bool ft__screen_fleet(ft_text *out, const ft_style *style, const ft_fleet *f)
     if (f->plans)
         printed = plans(out, style, f);
     else
-        ft__text_add(out, "\n  None meets the objectives.\n");
+        ft__text_add(out, f->goal == FT_FLEET_OFFLINE ? "\n  None fits.\n" : "\n  None meets the objectives.\n");
     if (f->least_gpus) ft__text_addf(out, "  %" PRId64 " GPUs would do.\n", f->least_gpus);
     printed = losers(out, style, f) && printed;
     for (size_t i = 0; f->plans && i < f->asked->emit_count; i++) {
@@ -255,7 +255,11 @@ static bool table(ft_text *out, const ft_style *style, const ft_fleet_chosen *ch
         const ft_fleet_choice *c = &chosen->choices[i];
         ft__cell_add(&t, c->gpu);
         if (!c->planned) {
-            for (int k = 0; k < 7; k++) ft__cell_add(&t, k == 1 || k == 6 ? "" : "-");
+            if (c->limit > 0)
+                ft__cell_addf(&t, "%" PRId64, c->limit);
+            else
+                ft__cell_add(&t, "-");
+            for (int k = 1; k < 7; k++) ft__cell_add(&t, k == 1 || k == 6 ? "" : "-");
             ft__cell_add(&t, loses(c->verdict));
             continue;
         }
