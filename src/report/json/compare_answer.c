@@ -75,7 +75,7 @@ bool ft__answer_compared(ft_text *out, const json_t *id, const ft_compared *c, s
         ft__json_member_text(out, "name", c[i].name);
         if (timed) ft__answer_figure(out, "ms", ft__compared_figure(c[i].answer, c[0].kind ? "ms" : "step_ms"));
         if (c[0].kind == FT_COMPARE_STEP || c[0].kind == FT_COMPARE_MEMORY)
-            ft__answer_figure(out, "peak_bytes", ft__compared_figure(c[i].answer, "memory.peak_bytes"));
+            ft__answer_bytes(out, "peak_bytes", ft__compared_figure(c[i].answer, "memory.peak_bytes"));
         if (timed && i > 0) { /* against the first */
             ft_pair p;
             made = ft__compare_pair(&c[0], &c[i], &p);

@@ -21,9 +21,9 @@ void ft__answer_largest(ft_text *out, const json_t *id, const ft_largest *r)
         ft__json_member_whole(out, "heads", r->heads);
         ft__json_member_whole(out, "ffn", r->ffn);
         ft__json_member_whole(out, "vocab", r->vocab);
-        ft__answer_figure(out, "need_bytes", r->need_bytes);
-        ft__answer_figure(out, "states_bytes", r->state_bytes);
-        ft__answer_figure(out, "capacity_bytes", v->step->memory.capacity_bytes);
+        ft__answer_bytes(out, "need_bytes", r->need_bytes);
+        ft__answer_bytes(out, "states_bytes", r->state_bytes);
+        ft__answer_bytes(out, "capacity_bytes", v->step->memory.capacity_bytes);
         ft__answer_figure(out, "next_parameters", r->next_parameters);
         ft__answer_figure(out, "step_ms", v->step->step_ms);
         ft__answer_figure(out, "low_ms", v->step->low_ms);

@@ -41,10 +41,10 @@ static void layout(ft_text *out, const ft_layout *l)
 static void memory(ft_text *out, const ft_memory *m)
 {
     ft__json_member_open(out, "memory");
-    ft__json_member_number(out, "peak_bytes", m->peak_bytes, 12);
-    ft__json_member_number(out, "reserved_bytes", m->reserved_bytes, 12);
-    ft__json_member_number(out, "context_bytes", m->context_bytes, 12);
-    ft__json_member_number(out, "capacity_bytes", m->capacity_bytes, 12);
+    ft__answer_bytes(out, "peak_bytes", m->peak_bytes);
+    ft__answer_bytes(out, "reserved_bytes", m->reserved_bytes);
+    ft__answer_bytes(out, "context_bytes", m->context_bytes);
+    ft__answer_bytes(out, "capacity_bytes", m->capacity_bytes);
     ft__json_member_flag(out, "fits", m->fits);
     ft__json_close(out);
 }
@@ -133,7 +133,7 @@ static void would_fit(ft_text *out, const ft_plan *p)
         const ft_memory *m = &p->faster->memory;
         layout(out, &p->faster->layout);
         ft__answer_figure(out, "step_ms", p->faster->step_ms);
-        ft__answer_figure(out, "short_bytes", m->reserved_bytes + m->context_bytes - p->search.capacity);
+        ft__answer_bytes(out, "short_bytes", m->reserved_bytes + m->context_bytes - p->search.capacity);
         ft__answer_figure(out, "chance_fits", m->chance_fits);
         ft__answer_word(out, "remedy", p->remedy);
         ft__json_close(out);

@@ -65,7 +65,7 @@ static void add_curve(ft_text *out, const char *key, const ft_scale_point *p, si
         ft__answer_figure(out, "comm_ms", p[i].comm_ms);
         ft__answer_figure(out, "comm_exposed_ms", p[i].exposed_ms);
         ft__answer_figure(out, "bubble_ms", p[i].bubble_ms);
-        ft__answer_figure(out, "peak_bytes", p[i].peak_bytes);
+        ft__answer_bytes(out, "peak_bytes", p[i].peak_bytes);
         ft__json_member_flag(out, "fits", p[i].fits);
         ft__json_close(out);
     }
