@@ -113,7 +113,8 @@ static int flag_around(const cli_args *args, const char *where)
     if (found == OPT_COUNT || cli_options[found].key->type != FT_KEY_SECTION) return OPT_COUNT;
     if (cli_has(args, (cli_option_id)found)) return found;
     snprintf(path, sizeof path, "parallel%s", dot);
-    return flag_of(args, path, true);
+    found = flag_of(args, path, true);
+    return found == OPT_COUNT ? flag_of(args, dot + 1, true) : found;
 }
 
 /* The flag of this command for a key by its name alone: one that was typed before others; OPT_COUNT: none. */

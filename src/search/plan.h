@@ -93,6 +93,10 @@ typedef struct ft_search {
  * met, with the rule and the nearest that works (cannot.c). */
 ft_status ft__plan_layouts(ft_search *s, ft_error *err);
 ft_status ft__plan_cannot(const ft_search *s, ft_error *err);
+/* What the framework or the model does not have at all is refused, with what would do (refused.c). */
+ft_status ft__plan_refused(const ft_search *s, ft_error *err);
+/* Whether every value of a set cuts something: one that leaves the choice of 1 asks for nothing that cannot be. */
+bool ft__plan_cuts_by(const ft_plan_set *set);
 ft_status ft__plan_space(ft_search *s, ft_error *err);
 /* The cell of a candidate; probing it; and what follows for the candidate (cells.c). */
 ft_status ft__plan_cell(ft_search *s, ft_candidate *c, ft_error *err);

@@ -251,42 +251,6 @@ static ft_status add_context_kinds(ft_search *s, ft_layout *l, ft_error *err)
     return FT_OK;
 }
 
-/* Whether every value of a set cuts something: one that leaves the choice of 1 asks for nothing that cannot be. */
-static bool cuts_by(const ft_plan_set *set)
-{
-    for (size_t i = 0; i < set->count; i++)
-        if (set->at[i] <= 1) return false;
-    return set->count > 0;
-}
-
-static ft_status check_asked(const ft_search *s, ft_error *err)
-{
-    const ft_framework *f = s->framework;
-    const ft_plan_request *r = s->asked;
-    const char *cut = cuts_by(&r->tp) ? "tp" : cuts_by(&r->pp) ? "pp" : cuts_by(&r->cp) ? "cp" : NULL;
-    if (f->only_data && cut)
-        return ft__fail_at(err, FT_E_RANGE, "search", 0, 0, "%s has data ranks alone: %s must be 1", f->title, cut);
-    if (s->request.work.packed > 0 && cuts_by(&r->cp))
-        return ft__fail_at(
-            err, FT_E_UNSUPPORTED, "search.cp", 0, 0,
-            "\"packing\" is not forecast with \"cp\": ranks that share a sequence share documents unevenly");
-    if (s->model.experts == 0 && cuts_by(&r->ep))
-        return ft__fail_at(err, FT_E_RANGE, "search.ep", 0, 0, "the model has no experts: \"ep\" must be 1");
-    if (s->asked->zero.count && !(zero_asked(s) & f->zero_allowed))
-        return ft__fail_at(err, FT_E_RANGE, "search.zero", 0, 0, "%s has no zero %lld", f->title,
-                           (long long)s->asked->zero.at[0]);
-    unsigned named = s->request.work.offload;
-    bool can = !named;
-    for (size_t i = 0; i < f->offload_count; i++) can = can || f->offload[i].what == named;
-    if (!can)
-        return ft__fail_at(err, FT_E_RANGE, "offload", 0, 0, "plans of %s do not keep that on the host", f->title);
-    if (s->asked->schedules && !(s->asked->schedules & f->schedules))
-        return ft__fail_at(err, FT_E_RANGE, "search.schedule", 0, 0, "%s has no such schedule", f->title);
-    if (s->asked->recompute && !(s->asked->recompute & f->recompute))
-        return ft__fail_at(err, FT_E_RANGE, "search.recompute", 0, 0, "%s has no such recomputation", f->title);
-    return FT_OK;
-}
-
 ft_status ft__plan_layouts(ft_search *s, ft_error *err)
 {
     const ft_framework *f = s->framework;
@@ -295,7 +259,7 @@ ft_status ft__plan_layouts(ft_search *s, ft_error *err)
     bool cuts = !f->only_data && s->model.cuttable, rows = !f->only_data && s->model.in_a_row;
     bool long_enough = f->cp && seq >= 2 * FT_K_SPACE_SHORTEST_SLICE;
     /* Who says cp has whole sequences; packed ones are not shared (request/step_keys.c). */
-    if (cuts_by(&s->asked->cp)) s->request.work.one_document = true;
+    if (ft__plan_cuts_by(&s->asked->cp)) s->request.work.one_document = true;
     bool shared = ft__documents(&s->request.work) < 1;
     bool context = cuts && shared && (long_enough || s->asked->allow_cp || s->asked->cp.count);
     degrees tp = powers(cuts || (s->asked->tp.count && !f->only_data) ? &s->asked->tp : &one, domain_of(&s->cluster));
@@ -327,7 +291,7 @@ ft_status ft__plan_layouts(ft_search *s, ft_error *err)
 
 ft_status ft__plan_space(ft_search *s, ft_error *err)
 {
-    FT_TRY(check_asked(s, err));
+    FT_TRY(ft__plan_refused(s, err));
     FT_TRY(ft__plan_layouts(s, err));
     return s->candidate_count ? FT_OK : ft__plan_cannot(s, err);
 }
