@@ -163,7 +163,8 @@ static ft_status find_least(const ft_context *ft, ft_scratch *scratch, ft_fleet_
     out->least_gpus = 0;
     for (size_t i = 0; status == FT_OK && i < out->count; i++) {
         const ft_fleet_choice *c = &out->choices[i];
-        const bool last = i + 1 == out->count || strcmp(c->gpu, out->choices[i + 1].gpu) != 0; /* the most of its kind */
+        /* Of a kind the choice that had most. */
+        const bool last = i + 1 == out->count || strcmp(c->gpu, out->choices[i + 1].gpu) != 0;
         json_t *asked = NULL;
         ft_plan_request request = {0};
         ft_fleet fleet = {0};

@@ -229,6 +229,7 @@ STARTS = {
     "sglang": ["python", "-m", "sglang.launch_server"],
     "trtllm": ["trtllm-serve", "serve"],
 }
+CHECKPOINTS = {"llama-3.1-8b": "meta-llama/Llama-3.1-8B", "mixtral-8x7b": "mistralai/Mixtral-8x7B-v0.1"}
 
 
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "trtllm"])
@@ -253,7 +254,7 @@ def test_engines(engine: str, model: str) -> None:
             read = engine_parser(engine).parse_args(words[len(start) :])
             ranks = side["tp"] if engine == "vllm" else side["tp"] * side["dp"]
             assert (read.tensor_parallel_size if engine == "vllm" else read.tp_size) == ranks
-            assert (read.model_path if engine == "sglang" else read.model) == model
+            assert (read.model_path if engine == "sglang" else read.model) == CHECKPOINTS[model]
             experts = read.enable_expert_parallel if engine == "vllm" else (read.ep_size or 1) > 1
             assert experts == (side["ep"] > 1)
         numbers = [side.get("workers", plan.get("replicas")) for side in sides]

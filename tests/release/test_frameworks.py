@@ -180,7 +180,8 @@ def test_megatron_core(model: str) -> None:
 
 # -- serving -------------------------------------------------------------------------------------------------------------
 
-MODELS = pytest.mark.parametrize("model", ["llama-3.1-8b", EXPERTS])
+CHECKPOINTS = {"llama-3.1-8b": "meta-llama/Llama-3.1-8B", "mixtral-8x7b": "mistralai/Mixtral-8x7B-v0.1"}
+MODELS = pytest.mark.parametrize("model", list(CHECKPOINTS))
 KEYS = pytest.mark.parametrize("keys", [{}, {"kv_dtype": "fp8"}, {"dtype": "fp8", "max_num_seqs": 64}])
 
 
@@ -199,7 +200,7 @@ def test_vllm(model: str, keys: dict[str, Any], monkeypatch: pytest.MonkeyPatch)
         assert words[:2] == ["vllm", "serve"]
         read = parser.parse_args(["--model", *words[2:]])  # `serve` takes the model by its place
         args = AsyncEngineArgs.from_cli_args(read)
-        assert args.model == model and args.tensor_parallel_size == side["tp"]
+        assert args.model == CHECKPOINTS[model] and args.tensor_parallel_size == side["tp"]
         assert args.data_parallel_size == side.get("dp", 1) and args.enable_expert_parallel == (side.get("ep", 1) > 1)
         assert args.kv_cache_dtype == ("fp8" if keys.get("kv_dtype") else "auto")
         if "max_num_seqs" in keys:
@@ -216,6 +217,6 @@ def test_sglang(model: str, keys: dict[str, Any], capsys: pytest.CaptureFixture[
     for words, side in served("sglang", model, **keys):
         assert words[:3] == ["python", "-m", "sglang.launch_server"]
         read = parser.parse_args(words[3:])
-        assert read.model_path == model and read.tp_size == side["tp"] * side.get("dp", 1)
+        assert read.model_path == CHECKPOINTS[model] and read.tp_size == side["tp"] * side.get("dp", 1)
         assert read.ep_size == side.get("ep", 1)
     assert "deprecated" not in capsys.readouterr().err

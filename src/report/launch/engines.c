@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/software.h"
+#include "import/config/config.h"
 #include "request/keys.h"
 
 static const char *text_of(const ft_fleet *f, const char *key)
@@ -27,11 +28,24 @@ static int64_t asked_whole(const ft_fleet *f, const char *key, int64_t own)
     return own > 0 ? own : ft__json_whole_of(said);
 }
 
-/* The model by its name on the hub where the request has one, a path otherwise; quoted for a shell. */
+/* What an engine loads: a name of the catalogue by its checkpoint on the hub. Other spellings of a name stand for several
+ * checkpoints, and a hub's id and a path for themselves. */
+static const char *checkpoint(const char *name)
+{
+    const ft_model_entry *entry = ft__model_find(name);
+    return entry && entry->hub && !strcmp(entry->name, name) ? entry->hub : name;
+}
+
+static bool no_checkpoint(const char *name)
+{
+    return !strchr(name, '/') && ft__model_find(name) && checkpoint(name) == name;
+}
+
+/* Quoted for a shell. */
 static void model(ft_text *out, const ft_fleet *f)
 {
     ft__text_add(out, " '");
-    for (const char *at = f->model; *at; at++)
+    for (const char *at = checkpoint(f->model); *at; at++)
         if (*at == '\'')
             ft__text_add(out, "'\\''");
         else
@@ -60,7 +74,11 @@ static bool half(const ft_fleet *f)
 
 static const json_t *said(const ft_fleet *f, ft_key_id key) { return ft__key_get(f->asked->base, key); }
 
-static const char *drafter(const ft_fleet *f) { return ft__engine_drafter(said(f, FT_KEY_ID_DRAFT)); }
+static const char *drafter(const ft_fleet *f)
+{
+    const char *name = ft__engine_drafter(said(f, FT_KEY_ID_DRAFT));
+    return name ? checkpoint(name) : NULL;
+}
 
 static int64_t draft_tokens(const ft_fleet *f)
 {
@@ -227,6 +245,8 @@ bool ft__engine_launch(ft_text *out, const char *name, const ft_fleet *f, const 
     ft__engine_unsaid(&lacks, name, f);
     if (lacks.length) ft__text_addf(out, "# %s has no flag for: %s\n", name, lacks.at);
     ft__text_drop(&lacks, out);
+    if (no_checkpoint(f->model))
+        ft__text_addf(out, "# in place of '%s': the checkpoint's id on the hub, or its folder\n", f->model);
     if (w->prefill.tp) {
         several(out, w->prefill_workers, ", which prefill", name);
         write(out, f, w, &w->prefill, PREFILLS);
