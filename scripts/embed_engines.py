@@ -19,7 +19,7 @@ KEYS = {"name", "title", "date", "base", "kernels", "traits", "sources", "notes"
 PARTS = ("where", "traits")  # of a recipe
 CONDITIONS = {
     "model_type", "dtype", "tcgen05", "mfma", "hidden_from", "vocab_from", "tp_below", "tp_from", "dp_from", "ep_below", "isl", "osl",
-    "clients_from", "fixed_lengths",
+    "clients_from", "clients_below", "fixed_lengths",
 }  # fmt: skip
 MARKS = ("<!-- made from data/engines -->", "<!-- end -->")
 

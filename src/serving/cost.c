@@ -61,13 +61,16 @@ ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     FT_TRY(fill_tokens(&p, out, err));
     FT_TRY(fill_attention(&p, out, err));
     double attention = m->latent ? ft__k_step_nodes.latent : ft__k_step_nodes.attention;
-    out->nodes = m->layers * attention + m->dense_layers * ft__k_step_nodes.dense +
-                 m->expert_layers * ft__k_step_nodes.experts + ft__k_step_nodes.rest +
+    double of_layers = m->layers * attention + m->dense_layers * ft__k_step_nodes.dense +
+                       m->expert_layers * ft__k_step_nodes.experts;
+    out->nodes = of_layers + ft__k_step_nodes.rest +
                  (m->adapters > 0 ? m->layers * ft__k_step_nodes.adapters : 0) +
                  (ft__narrows_attended(m) ? m->attention_layers : 0);
     out->launches = m->latent
                         ? m->layers * ft__k_step_launches.latent
                         : m->expert_layers * ft__k_step_launches.experts + m->dense_layers * ft__k_step_launches.dense;
+    if (m->engine->prompt_graphs) out->prompt_launches = out->launches * m->layers * attention / of_layers;
+    else out->prompt_launches = out->launches;
     out->prompt_ms = m->layers * m->engine->prompt_kernels * (FT_K_STEP_PASS_US + m->engine->gap_us) / 1e3;
     out->spread = p.ms > 0 ? log(p.high_ms / p.low_ms) / 2 : 0;
     out->source = p.source;
@@ -94,6 +97,7 @@ void ft__costs_of_layer(const ft_costs *model, double layers, ft_costs *out)
     share_tables(&out->joules, layers);
     out->nodes /= layers;
     out->launches /= layers;
+    out->prompt_launches /= layers;
     out->prompt_ms /= layers;
     out->draft = NULL;
     out->drafts = 0;
@@ -161,6 +165,16 @@ static double computed(const ft_costs *c, const ft_cost_tables *t, const ft_iter
     return sum;
 }
 
+/* What the host launches one by one. A graph is of one batch of sequences that decode: without padding, a rank replays
+ * only those whose size is a power of two. */
+static double launches(const ft_costs *c, const ft_iteration *i)
+{
+    const ft_serving_engine *e = c->engine;
+    int64_t decoders = (int64_t)ceil(i->decoders / (double)(c->pp * c->dp));
+    if (i->prompts > 0) return c->prompt_launches;
+    return e->launched_tokens || (!e->padded_graphs && (decoders & (decoders - 1))) ? c->launches : 0;
+}
+
 /* What the GPU does, or its host where that is slower. */
 static double work_ms(const ft_costs *c, const ft_iteration *i)
 {
@@ -170,7 +184,7 @@ static double work_ms(const ft_costs *c, const ft_iteration *i)
     double g = computed(c, &c->ms, i) + i->prompt_ms / prompts / pp + pp * c->send_ms_per_token * tokens;
     g = e->step_scale * g + c->nodes * e->gap_us / 1e3;
     if (i->prompts > 0) g = e->prefill_scale * g + c->prompt_ms;
-    return i->prompts > 0 || e->launched_tokens ? fmax(g, c->launches * e->eager_us / 1e3) : g;
+    return fmax(g, launches(c, i) * e->eager_us / 1e3);
 }
 
 /* Whoever makes drafts reads the prompts too, once, and then makes one after another of every sequence. */

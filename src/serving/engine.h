@@ -49,6 +49,8 @@ typedef enum ft_experts {
     X(budget_of_load, "in a closed loop: token_budget is one prompt plus what clients decode plus 64") \
     X(library_sums, "all-reduces over tensor ranks are NCCL's, not its own kernels")                   \
     X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                  \
+    X(prompt_graphs, "prompts are replayed too, in pieces between their attention, whose launches are left")  \
+    X(padded_graphs, "a batch without a graph of its size is padded to one; if not, only powers of two have") \
     X(narrows_attended, "a separate kernel quantises attention's output for an 8-bit GEMM")            \
     X(writes_out, "prefill attention is two batched GEMMs with a softmax between them")                \
     X(walks_heads, "in decoding, query heads read keys one by one on vector units, except shared_group")

@@ -21,7 +21,8 @@
     X("ep_below", (double)s->ep < n)         \
     X("isl", s->isl == n)                    \
     X("osl", s->osl == n)                    \
-    X("clients_from", (double)s->clients >= n)
+    X("clients_from", (double)s->clients >= n) \
+    X("clients_below", (double)s->clients < n)
 
 static bool is(const json_t *where, const char *key, const char *value)
 {

@@ -1,0 +1,80 @@
+/* What an engine replays from graphs and what its host launches: decoding whose batch has no graph of its size, prompts
+ * in pieces, and for whom public recipes say so (src/serving/cost.c, data/engines/trtllm.json). */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "serving_ask.h"
+
+static double infer(const char *traits, int batch, const char *list, const char *key)
+{
+    char keys[768];
+    snprintf(keys, sizeof keys,
+             "\"task\":\"infer\",\"model\":\"llama-2-7b\",\"gpu\":\"h100_sxm\",\"dtype\":\"fp8\",\"batch\":%d,"
+             "\"seq\":128,\"engine\":{\"base\":\"trtllm\",\"traits\":{\"eager_us\":100%s}}",
+             batch, traits);
+    return of_list(keys, list, key);
+}
+
+/* Without padding, batches of 4 and 8 are replayed as ever; others have ten launches of 100 us in 32 layers. */
+static void batches_of_no_graph_are_launched(void **state)
+{
+    (void)state;
+    double floor_ms = 32 * 10 * 0.1;
+    for (int batch = 4; batch <= 8; batch++) {
+        double padded = infer("", batch, "decode", "tpot_ms");
+        double held = infer(",\"padded_graphs\":false", batch, "decode", "tpot_ms");
+        bool has = batch == 4 || batch == 8;
+        if (has ? held != padded : fabs(held - floor_ms) > 0.3)
+            fail_msg("%d sequences: %g ms, %g padded", batch, held, padded);
+    }
+}
+
+/* Pieces leave the launches of attention: of twelve kernels of a layer, eight. */
+static void pieces_of_prompts_are_replayed(void **state)
+{
+    (void)state;
+    const char *pieces = ",\"prompt_graphs\":true";
+    double launched = infer("", 1, "prefill", "ttft_ms"), left = infer(pieces, 1, "prefill", "ttft_ms");
+    if (fabs(launched - left - 32 * 10 * 0.1 * 4 / 12) > 0.01) fail_msg("%g and %g ms", launched, left);
+    assert_true(infer("", 1, "decode", "tpot_ms") == infer(pieces, 1, "decode", "tpot_ms"));
+}
+
+#define DEEPSEEK \
+    "\"task\":\"serve\",\"model\":\"deepseek-ai/DeepSeek-R1\",\"gpu\":\"b200_sxm\",\"parallel\":{\"tp\":8},"
+
+/* AIConfigurator's benchmark: a token of 28 clients takes the host longer than one of 32 takes the GPU. */
+static void a_generator_left_out_padding(void **state)
+{
+    (void)state;
+#define GENERATED DEEPSEEK "\"dtype\":\"fp4\",\"isl\":4000,\"osl\":200,\"engine\":\"trtllm\",\"concurrency\":"
+    double odd = figure(GENERATED "28", "tpot_ms"), even = figure(GENERATED "32", "tpot_ms");
+    if (odd < 1.5 * even) fail_msg("%g ms of 28 clients, %g of 32", odd, even);
+    double others = figure(GENERATED "28,\"length_range\":[0.8,1],\"mtp\":0", "tpot_ms");
+    if (others > even) fail_msg("%g ms where graphs are padded, %g", others, even);
+}
+
+/* The public benchmark's script for fp8 has pieces from five clients on. */
+static void a_script_has_pieces(void **state)
+{
+    (void)state;
+#define LENGTHS "\"isl\":1024,\"osl\":1024,\"length_range\":[0.8,1],"
+#define SCRIPT(engine) DEEPSEEK "\"dtype\":\"fp8\"," LENGTHS "\"engine\":" engine ",\"concurrency\":"
+#define NO_PIECES "{\"base\":\"trtllm\",\"traits\":{\"prompt_graphs\":false}}"
+    double with = figure(SCRIPT("\"trtllm\"") "16", "ttft_ms"), without = figure(SCRIPT(NO_PIECES) "16", "ttft_ms");
+    if (with > 0.8 * without) fail_msg("%g ms, %g launched one by one", with, without);
+    assert_true(figure(SCRIPT("\"trtllm\"") "4", "ttft_ms") == figure(SCRIPT(NO_PIECES) "4", "ttft_ms"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(batches_of_no_graph_are_launched),
+        cmocka_unit_test(pieces_of_prompts_are_replayed),
+        cmocka_unit_test(a_generator_left_out_padding),
+        cmocka_unit_test(a_script_has_pieces),
+    };
+    return cmocka_run_group_tests(tests, open_context, close_context);
+}
