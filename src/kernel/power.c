@@ -88,10 +88,12 @@ static double steady(const ft_device *device, ft_dtype dtype)
 
 double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms)
 {
-    bool arithmetic = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_CONV2D ||
-                      op->kind == FT_OP_MOE || op->kind == FT_OP_MLA;
-    /* Vector units: fitted to kernels of up to seconds, what a board holds for long is in the forecast already. */
-    if (!arithmetic || ms <= 0 || op->dtype == FT_FP32 || op->dtype == FT_FP64) return 0;
+    bool product = op->kind == FT_OP_GEMM || op->kind == FT_OP_ATTENTION || op->kind == FT_OP_MOE ||
+                   op->kind == FT_OP_MLA;
+    /* Convolutions in fp32 may run fewer flops than they count (Winograd), and have what a board holds for long in
+     * their forecast already. Of fp64 nothing was measured. */
+    bool counted = product || (op->kind == FT_OP_CONV2D && op->dtype != FT_FP32);
+    if (!counted || ms <= 0 || op->dtype == FT_FP64) return 0;
     return steady(device, op->dtype) * ft__energy_pj(device, op->dtype) * flops / (ms * 1e9) / board_watts(device);
 }
 

@@ -15,7 +15,7 @@ double ft__energy_pj(const ft_device *device, ft_dtype dtype);
 double ft__power_slowdown(const ft_device *device, ft_dtype dtype, double energy, double tflops, double x);
 
 /* What a kernel of `flops` in `ms` draws over what the board gives once it has run back to back for seconds: above 1 it
- * cannot go on so. 0 for kernels that are no products on matrix units. */
+ * cannot go on so. 0 for kernels that are no products, for convolutions in fp32 and for fp64. */
 double ft__power_draw(const ft_device *device, const ft_op *op, double flops, double ms);
 
 /* Factor (>= 1) by which a kernel of that draw slowed itself down when it was timed alone, for some milliseconds. */

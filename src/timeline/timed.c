@@ -192,7 +192,7 @@ static ft_status time_node(ft_run *t, const ft_issuer *host, int32_t b, int32_t 
     return FT_OK;
 }
 
-/* What the kernel draws over what the board gives, as timed alone; 0 for all but products on matrix units. */
+/* What the kernel draws over what the board gives, as timed alone; 0 for all but products. */
 static double draw_alone(const ft_run *t, const ft_timed *k)
 {
     const ft_node *n = &t->g->nodes[k->node];
@@ -228,25 +228,29 @@ static double energy_lost(const ft_run *t, const ft_step *step, double span)
  * between its passes. Other passes that only go forward are repeated by whoever serves or times them, and settle at
  * what all their kernels draw; without a host they are kernels by themselves, from rest. Nothing but products takes, in
  * the end, what ft__power_draw says. GPUs that wait for each other have the clock of the one among them that needs the
- * most power. */
+ * most power.
+ *
+ * Products in fp32 exceed the limit of small boards alone, whose steps were all published of loops without a pause: what
+ * they draw too much is lost from the first step on. */
 static double clock_lost(const ft_run *t, const ft_step *step)
 {
-    double excess = 0, busy = 0, hungriest = ft__power_hungriest(t->work->fleet);
+    double excess = 0, lasting = 0, busy = 0, hungriest = ft__power_hungriest(t->work->fleet);
     for (int32_t i = 0; i < step->kernel_count; i++) {
         const ft_timed *k = &step->kernels[i];
         double draw = draw_alone(t, k), alone = ft__power_alone(t->device, draw, k->forecast.ms),
                ms = k->forecast.ms / alone, times = k->times;
         if (t->work->unpaused > 1 && t->g->nodes[k->node].phase == FT_UPDATE) times /= (double)t->work->unpaused;
-        excess += fmax(draw * alone * hungriest - 1, 0) * ms * times;
+        double *more = t->g->nodes[k->node].op.dtype == FT_FP32 ? &lasting : &excess;
+        *more += fmax(draw * alone * hungriest - 1, 0) * ms * times;
         busy += ms * times;
     }
     double span = fmax(busy, t->host_ms);
-    if (!(excess > 0) || !(span > 0)) return 0;
-    if (t->work->unpaused || ft__step_ahead(t->work)) return excess / span;
+    if (!(excess + lasting > 0) || !(span > 0)) return 0;
+    const double all = excess / span, kept = lasting / span, x = span / FT_K_IN_MODEL_SETTLES_MS;
+    if (t->work->unpaused || ft__step_ahead(t->work)) return kept + all;
     if (t->work->task != FT_TRAIN && t->work->execution != FT_RUN_IDEAL)
-        return fmin(excess / span, energy_lost(t, step, span));
-    const double x = span / FT_K_IN_MODEL_SETTLES_MS;
-    return excess / span * (1 - (1 - exp(-x)) / x); /* of the step, on average */
+        return kept + fmin(all, energy_lost(t, step, span));
+    return kept + all * (1 - (1 - exp(-x)) / x); /* of the step, on average */
 }
 
 /* Products that held themselves back in their benchmarks, as neighbours of themselves, get that time back. */

@@ -71,6 +71,38 @@ static void free_bench(bench *b)
     ft__memo_free(b->memo);
 }
 
+/* What the products of a step reach on this GPU in fp32, TFLOP/s. */
+static double reached_in_fp32(const char *gpu, int64_t tokens, int64_t layers, double *step_ms)
+{
+    bench b = make_bench(tokens, layers, FT_FORWARD_PASS);
+    b.device = limit_device(gpu);
+    b.work.dtype = b.work.kv_dtype = FT_FP32;
+    for (int32_t i = 0; i < b.g->node_count; i++) b.g->nodes[i].op.dtype = FT_FP32;
+    run_step(&b);
+    double flops = 0, ms = 0;
+    for (int32_t i = 0; i < b.step.kernel_count; i++) {
+        const ft_timed *k = &b.step.kernels[i];
+        if (b.g->nodes[k->node].verb != FT_DO_LINEAR) continue;
+        flops += k->forecast.flops * (double)k->times;
+        ms += k->forecast.ms * (double)k->times;
+    }
+    *step_ms = b.step.step_ms;
+    free_bench(&b);
+    return flops / ms * 1e-9;
+}
+
+/* A product alone ends before a T4's clock gives way; in a loop of steps, however short, none does. */
+static void a_small_board_has_no_rest_between_steps_in_fp32(void **state)
+{
+    (void)state;
+    double brief_ms, long_ms, brief = reached_in_fp32("t4", 256, 4, &brief_ms),
+                              whole = reached_in_fp32("t4", 8192, 16, &long_ms);
+    assert_true(brief_ms < 50 && long_ms > 500);
+    if (!(brief < 4.6 && whole < 4.6)) fail_msg("%g and %g TFLOP/s", brief, whole);
+    double v100_ms;
+    assert_true(reached_in_fp32("v100_sxm_32gb", 8192, 16, &v100_ms) > 11);
+}
+
 static void the_parts_of_a_step_add_up(void **state)
 {
     (void)state;
@@ -237,6 +269,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_parts_of_a_step_add_up),
+        cmocka_unit_test(a_small_board_has_no_rest_between_steps_in_fp32),
         cmocka_unit_test(small_batches_are_bound_by_the_host),
         cmocka_unit_test(a_dearer_host_costs_what_it_says),
         cmocka_unit_test(a_host_twice_as_slow_doubles_its_time),
