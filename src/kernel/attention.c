@@ -36,6 +36,7 @@
 #include "kernel/gemm_tiles.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
+#include "kernel/power_constants.h"
 #include "kernel/priors_constants.h"
 
 enum {
@@ -317,8 +318,11 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double memory_ms = (forward ? bytes : 0) * per_byte, back_ms = back_bytes * per_byte;
     double pass_ms = pass_bytes * per_byte;
     if (op->engine != FT_ENGINE_BARE && !backward) pass_ms += engine_pass_ms(device, th, &s, bytes);
-    double slow = ft__power_slowdown(device, ft__attention_math(op), th[ENERGY],
-                                     ft__op_flops(op) / (compute + back) * 1e-9, (compute + back) * 1e3 / th[POWER_US]);
+    /* Heads that are padded draw for what runs, the zeros in them less. */
+    double padding = (padded(device, op, s.d) + padded(device, op, s.dv)) / (s.d + s.dv) - 1;
+    double runs = (1 + FT_K_POWER_ZEROS * padding) * ft__op_flops(op);
+    double slow = ft__power_slowdown(device, ft__attention_math(op), th[ENERGY], runs / (compute + back) * 1e-9,
+                                     (compute + back) * 1e3 / th[POWER_US]);
     compute *= slow, back *= slow;
     out->compute_ms = compute + back;
     out->memory_ms = memory_ms + back_ms + pass_ms;

@@ -65,6 +65,23 @@ static void nothing_beats_the_roofline(void **state)
     }
 }
 
+/* A head of 40 runs as one of 64, and the zeros in it draw a half of what numbers do: where power is what holds a board,
+ * it takes more than its 40/64 of the time. With watts to spare padding alone counts. */
+static void heads_that_are_padded_draw_for_what_runs(void **state)
+{
+    (void)state;
+    ft_device t4 = limit_device("t4"), free = t4;
+    free.tdp_w = 700;
+    ft_op narrow = attention(FT_PASS_FWD, 2, 8, 8, 4096, 4096, 40),
+          whole = attention(FT_PASS_FWD, 2, 8, 8, 4096, 4096, 64);
+    narrow.dtype = whole.dtype = FT_FP16;
+    double held = limit_ms(&t4, &narrow) / limit_ms(&t4, &whole),
+           paid = limit_ms(&t4, &narrow) / limit_ms(&free, &narrow);
+    if (held < 0.78 || held > 1) fail_msg("a head of 40 takes %g of one of 64", held);
+    assert_true(paid > 1.2);
+    assert_true(limit_ms(&free, &narrow) <= 1.2 * limit_ms(&free, &whole));
+}
+
 /* Within the staircase: a taller tile or one more wave may be a few percent better than what came before. */
 static void twice_the_work_is_never_faster(void **state)
 {
@@ -272,6 +289,7 @@ int main(void)
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
         cmocka_unit_test(one_token_without_a_past_is_a_prefill),
         cmocka_unit_test(engines_on_amd_hold_a_third_of_the_bandwidth),
+        cmocka_unit_test(heads_that_are_padded_draw_for_what_runs),
         cmocka_unit_test(tables_are_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
