@@ -240,6 +240,23 @@ ft_ref ft__part_head(ft_maker *m, ft_ref x, ft_ref table)
     return ft__loss(b, FT_AT(LOSS), logits, widened);
 }
 
+/* Who scores a sequence asks it of every token and keeps the last one's answer (transformers' modeling_layers.py,
+ * GenericForSequenceClassification). */
+static ft_ref scored(ft_maker *m, ft_ref x)
+{
+    ft_build *b = &m->b;
+    int64_t rank = b->lora_rank;
+    double packed = b->weight_bytes;
+    b->lora_rank = 0;
+    b->weight_bytes = ft_dtype_bytes(b->stored);
+    x = ft__linear(b, FT_AT(CLASSIFIER), x, m->arch->labels, FT_NO_BIAS, FT_WHOLE);
+    b->lora_rank = rank;
+    b->weight_bytes = packed;
+    if (!b->training) return x;
+    x = ft__contiguous(b, FT_AT(CLASSIFIER), ft__slice(b, x, m->batch, m->arch->labels));
+    return ft__loss(b, FT_AT(LOSS), x, false);
+}
+
 ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width)
 {
     ft_build *b = &m->b;
@@ -254,6 +271,7 @@ ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width)
     if (a->final_norm) x = ft__part_stream_norm(m, FT_AT(NORM), x);
     if (a->embed_width && a->embed_width != a->hidden)
         x = ft__linear(b, FT_AT(HEAD_PROJECT_OUT), x, a->embed_width, FT_NO_BIAS, FT_WHOLE);
+    if (!a->lm_head && a->labels < 1) return x; /* a base class ends here: LlamaModel */
     if (a->head_dense) {
         x = ft__linear(b, FT_AT(HEAD_DENSE), x, a->hidden, FT_NO_BIAS, FT_WHOLE);
         x = ft__part_activation(m, FT_AT(HEAD_ACT), a->activation, x);
@@ -261,6 +279,7 @@ ft_ref ft__part_logits(ft_maker *m, ft_ref x, ft_ref table, int64_t width)
     }
     if (a->draft_width > 0) ft__part_draft_close(m, x);
     if (a->centroids > 0) return ft__part_draft_words(m, x, table);
+    if (!a->lm_head) return scored(m, x);
     if (a->scaled_head) x = ft__pointwise(b, FT_AT(LM_HEAD_SCALE), "mulu", x);
     x = ft__part_head(m, x, shared);
     return further != FT_NONE ? ft__add(b, FT_AT(LOSS), x, further) : x;

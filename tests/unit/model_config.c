@@ -243,6 +243,8 @@ static void architectures_decide_the_head(void **state)
     assert_true(!a.lm_head && a.labels == 1);
     a = read_text("{\"model_type\":\"llama\",\"architectures\":[\"SomebodysOwnThing\"]}");
     assert_true(a.lm_head);
+    a = read_text("{\"model_type\":\"llama\",\"architectures\":[\"InternVLChatModel\"]}");
+    assert_true(a.lm_head);
     a = read_text("{\"model_type\":\"vit\",\"architectures\":[\"ViTForImageClassification\"],\"num_labels\":1000}");
     assert_true(a.labels == 1000 && !a.pooler && a.position_rows == 197);
     a = read_text("{\"model_type\":\"vit\",\"architectures\":[\"ViTModel\"]}");

@@ -27,6 +27,11 @@ static void parameters_are_as_published(void **state)
          "\"num_attention_heads\":16,\"architectures\":[\"BertForPreTraining\"]}",
          336226108},
         {"{\"model_type\":\"bert\",\"architectures\":[\"BertForSequenceClassification\"]}", 109483778},
+        /* decoders by their base class, which ends with the last norm, and with a score of the last token */
+        {"{\"model_type\":\"llama\"}", 6738415616},
+        {"{\"model_type\":\"llama\",\"architectures\":[\"LlamaModel\"]}", 6607343616},
+        {"{\"model_type\":\"llama\",\"architectures\":[\"LlamaForSequenceClassification\"]}", 6607351808},
+        {"{\"model_type\":\"modernbert\",\"architectures\":[\"ModernBertModel\"]}", 149014272},
         {"{\"model_type\":\"t5\",\"d_model\":1024,\"d_ff\":4096,\"num_layers\":24,\"num_heads\":16}", 737668096},
         {"{\"model_type\":\"t5\",\"d_model\":1024,\"d_ff\":4096,\"num_layers\":24,\"num_heads\":16,"
          "\"architectures\":[\"T5EncoderModel\"]}",

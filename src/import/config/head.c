@@ -39,6 +39,12 @@ static head head_of(const char *class)
         {"ForTokenClassification", HEAD_TOKEN_LABELS},
         {"ForQuestionAnswering", HEAD_TOKEN_LABELS},
         {"EncoderModel", HEAD_ENCODER},
+        /* Whole models by the names that their authors gave them (config.json of THUDM/chatglm3-6b,
+         * OpenGVLab/InternVL2-8B, nvidia/NVLM-D-72B, Qwen/Qwen2.5-Omni-7B). */
+        {"ChatGLMModel", HEAD_LANGUAGE},
+        {"ChatModel", HEAD_LANGUAGE},
+        {"NVLM_D_Model", HEAD_LANGUAGE},
+        {"OmniModel", HEAD_LANGUAGE},
         {"Model", HEAD_NONE},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
