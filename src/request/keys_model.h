@@ -76,7 +76,8 @@
       "one kernel, separate products and softmax, as the framework picks, or one library's by name",                   \
       "`flash` (the FlashAttention package: its second generation up to Hopper, its Blackwell kernels on data-centre " \
       "Blackwell), `flash1` (its first version, of 2022), `flash2` (its second, on every GPU), `flash3` (Hopper's), "  \
-      "`cudnn`, `xformers`, `triton` (fused kernels of these), `eager`, `sdpa` (as PyTorch picks)")                    \
+      "`cudnn`, `xformers`, `triton` (fused kernels of these), `eager`, `sdpa` (as PyTorch picks). Left out: models "  \
+      "that no flash kernel supports (T5, MPNet, BLOOM) run as in transformers, in `train` and `forward` but `fused`") \
     FLAG(EXECUTION, "execution", WORD, 0, 0, WORDS(execution), 0, "execution", 'x', NULL, TRAIN | LARGEST,             \
       "operator by operator, hand-fused (Megatron), compiled, replayed, or without a host",                            \
       "`eager`, `fused`, `compile`, `cuda_graph`, `ideal` (eager kernels, no host), `torchscript` (traced or scripted "\

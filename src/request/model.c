@@ -332,6 +332,7 @@ ft_status ft__model_request_read(const json_t *object, ft_device_source find_dev
     const bool again = out->arch->reversible || (out->arch->checkpointed && !ft__given(&said, FT_KEY_ID_RECOMPUTE));
     if (again && out->work.task == FT_TRAIN) out->work.recompute = FT_RECOMPUTE_FULL;
     FT_TRY(check_task(out, err));
+    ft__take_for_written_out(&said, out);
     FT_TRY(settle_sizes(object, &said, out, err));
     ft__pictures_settle(&said, out);
     ft__settle_loaded(&said, out);

@@ -100,6 +100,19 @@ void ft__take_for_causal(ft_model_request *out)
     w->causal_by_name = !w->stack && !w->pytorch && trains && efficient;
 }
 
+/* No flash kernel adds a bias of relative positions, and transformers has none for a model that its own code runs
+ * written out (`_supports_sdpa` false). Where nobody says otherwise such a model runs as the library has it; recipes'
+ * fused kernels and whoever names a stack have their own. */
+void ft__take_for_written_out(const ft_said *said, ft_model_request *out)
+{
+    ft_workload *w = &out->work;
+    const bool whole = w->task == FT_TRAIN || w->task == FT_FORWARD_PASS;
+    const bool own = w->stack || w->execution == FT_RUN_FUSED || out->parallel.cp > 1;
+    if (ft__given(said, FT_KEY_ID_ATTENTION) || own || !whole) return;
+    if (out->arch->relative_buckets > 0) w->attention = FT_SDPA;
+    if (out->arch->no_sdpa) w->attention = FT_EAGER;
+}
+
 /* Sequences of adapters by NVIDIA's recipes are packed from examples, unless the request says what they are. Ranks that
  * share a sequence are forecast with whole ones. */
 void ft__take_for_packed(const ft_said *said, ft_model_request *out)

@@ -7,6 +7,8 @@
 void ft__take_for_old(const ft_said *said, ft_model_request *out);
 void ft__take_for_first_flash(const ft_said *said, ft_model_request *out);
 void ft__take_for_liger(ft_model_request *out);
+/* Once the model is known. */
+void ft__take_for_written_out(const ft_said *said, ft_model_request *out);
 /* Once the GPU is known. */
 void ft__take_for_ported(ft_model_request *out);
 void ft__take_for_earlier(ft_model_request *out);

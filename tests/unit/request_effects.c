@@ -85,6 +85,7 @@ static const struct {
     {FT_KEY_ID_MODEL_KV_DTYPE, "\"fp8\""},
     {FT_KEY_ID_CACHE, "\"dynamic\""},
     {FT_KEY_ID_ATTENTION, "\"eager\""},
+    {FT_KEY_ID_ATTENTION, "\"xformers\""},
     {FT_KEY_ID_EXECUTION, "\"compile\""},
     {FT_KEY_ID_EXECUTION, "\"fused\""},
     {FT_KEY_ID_EXECUTION, "\"torchscript\""},

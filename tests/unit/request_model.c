@@ -11,6 +11,27 @@ static void refused(const char *text, ft_status code, const char *where, const c
     assert_string_equal(message, err.message);
 }
 
+/* No flash kernel adds T5's biases: left out, attention is the library's, unless somebody's own kernels are meant. */
+static void attention_left_out_is_the_library_s(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *request;
+        int attention;
+    } asked[] = {
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\"}", FT_SDPA},
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"task\":\"forward\",\"execution\":\"compile\"}", FT_SDPA},
+        {"{\"model\":{\"model_type\":\"mpnet\"},\"gpu\":\"h200_sxm\"}", FT_EAGER},
+        {"{\"model\":{\"model_type\":\"gptj\"},\"gpu\":\"h200_sxm\"}", FT_EAGER},
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"attention\":\"flash\"}", FT_FLASH},
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"attention\":\"eager\"}", FT_EAGER},
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"execution\":\"fused\"}", FT_FLASH},
+        {"{\"model\":{\"model_type\":\"bert\"},\"gpu\":\"h200_sxm\"}", FT_FLASH},
+    };
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        if ((int)reads(asked[i].request).work.attention != asked[i].attention) fail_msg("%s", asked[i].request);
+}
+
 static void defaults_are_the_contracts(void **state)
 {
     (void)state;
@@ -205,7 +226,8 @@ static void beyond_its_positions_is_a_warning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_contracts),          cmocka_unit_test(every_key_has_its_place),
+        cmocka_unit_test(defaults_are_the_contracts), cmocka_unit_test(attention_left_out_is_the_library_s),
+        cmocka_unit_test(every_key_has_its_place),
         cmocka_unit_test(formats_follow_each_other),           cmocka_unit_test(adapters_are_asked_for),
         cmocka_unit_test(memory_is_of_training_or_of_a_cache), cmocka_unit_test(images_have_no_sequence),
         cmocka_unit_test(what_cannot_be_is_refused),           cmocka_unit_test(beyond_its_positions_is_a_warning),
