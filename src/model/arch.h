@@ -380,6 +380,7 @@ typedef struct ft_arch {
     int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
     int64_t token_pixels, token_span, token_row, usual_height, usual_width, usual_frames; /* picture_size.c */
     bool samples;          /* it has no length: its inputs are pictures or the like */
+    bool traces_masks;     /* of a graph file: traced, the model's code makes a mask of its own, as ViT's does */
     bool checkpointed;     /* its layers run again in the backward pass where the request says nothing of that */
     const char *warnings;  /* of the file, one per line; owned by it; NULL or "" for none */
     const char *quantized; /* the method by which the file's weights are stored ("awq"); NULL: by none */

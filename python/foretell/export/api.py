@@ -154,7 +154,7 @@ def export(
         made = merge(made, other, sizes, second)
     recompute = "full" if program.checkpointed else "none"
     return Graph(
-        document=with_sizes(made, sizes.get("batch"), sizes.get("seq"), recompute),
+        document=with_sizes(made, sizes.get("batch"), sizes.get("seq"), recompute, program.traces_masks),
         task=mode,
         parameters=parameters,
         trained_parameters=trained,

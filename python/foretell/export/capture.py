@@ -323,4 +323,5 @@ def _captured(
     result.held = held
     result.warnings = notes + result.warnings
     result.checkpointed |= bool(found) and task == "train"
+    result.traces_masks = hugging_face.traces_masks(model)
     return result

@@ -244,10 +244,10 @@ def document(low: Lowering, blocks: list[Block], name: str, source: str) -> dict
 
 
 def with_sizes(
-    made: dict[str, Any], batch: int | None, seq: int | None, recompute: str = "none"
+    made: dict[str, Any], batch: int | None, seq: int | None, recompute: str = "none", traced_masks: bool = False
 ) -> dict[str, Any]:
     """The file with the sizes it was made at: which axis is the batch is known here, and nowhere else. So is whether the
-    model checkpoints its layers.
+    model checkpoints its layers, and whether its code makes a mask when a compiler traces it.
 
     Where its shapes are numbers these are the only sizes it has; where they are formulas, those that a request without
     sizes means.
@@ -255,5 +255,7 @@ def with_sizes(
     sizes: dict[str, Any] = {key: size for key, size in (("batch", batch), ("seq", seq)) if size}
     if recompute != "none":
         sizes["recompute"] = recompute
+    if traced_masks:
+        sizes["traced_masks"] = True
     head = {key: made[key] for key in ("foretell_graph", "name", "source")}
     return {**head, **sizes, **{key: value for key, value in made.items() if key not in head}}

@@ -21,7 +21,7 @@ from .compat import older_masks
 from .errors import ExportError
 from .scan import SCAN, in_one
 
-__all__ = ["Context", "example_inputs", "is_hugging_face", "prepared", "with_labels"]
+__all__ = ["Context", "example_inputs", "is_hugging_face", "prepared", "traces_masks", "with_labels"]
 
 OURS = "foretell"
 _FUSED = {"sdpa", "flash_attention_2", "flash_attention_3", "flash_attention_4", "flex_attention"}
@@ -50,6 +50,15 @@ class _Never(float):
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> bool:
         below = getattr(func, "__name__", "").strip("_") in ("lt", "le", "less", "less_equal")
         return below == (len(args) > 0 and isinstance(args[0], _Never))
+
+
+def traces_masks(model: torch.nn.Module) -> bool:
+    """Whether a module's code makes a mask for every pair of tokens when a compiler traces it, though none is hidden.
+
+    transformers' encoders call ``create_bidirectional_mask``, which leaves the mask out only where it can look.
+    """
+    owners = {type(module).__module__ for module in model.modules()}
+    return any(hasattr(sys.modules.get(name), "create_bidirectional_mask") for name in owners)
 
 
 def _undropped(owner: Any) -> list[str]:

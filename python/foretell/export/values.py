@@ -115,4 +115,5 @@ class Program:
     outputs: list[Value] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     checkpointed: bool = False
+    traces_masks: bool = False  # traced by a compiler, the code makes a mask that no exported operator shows
     held: Held | None = None  # what an inference pass holds, beyond weights and inputs

@@ -131,7 +131,7 @@ static bool read_scores(ft_graph_reader *r, const ft_named *q, const ft_named *k
                      .softcap = softcap,
                      .scale = true,
                      .mask = causal || masked,
-                     .maskless = r->pictures,
+                     .maskless = r->pictures && !r->m->arch->traces_masks,
                      .softmax_fp32 = softmax_fp32,
                      .broadcast = plain && v->dim[3] == q->dim[3],
                      .q_dense = !ft__tensor_of(b, q->ref)->strided,

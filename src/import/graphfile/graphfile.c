@@ -339,11 +339,20 @@ static ft_status read_recompute(const json_t *object, const char *where, ft_arch
     return ft__fail_at(err, FT_E_NAME, where, 0, 0, "\"recompute\" of a graph file must be \"full\" or \"none\"");
 }
 
+/* So do those whose code makes a mask when a compiler traces it, though nothing is hidden: its operators show none. */
+static ft_status read_traced_masks(const json_t *object, const char *where, ft_arch *out, ft_error *err)
+{
+    const json_t *said = json_object_get(object, "traced_masks");
+    out->traces_masks = json_is_true(said);
+    if (!said || json_is_boolean(said)) return FT_OK;
+    return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "\"traced_masks\" of a graph file must be true or false");
+}
+
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err)
 {
     int64_t version = 0;
-    static const char *const keys[] = {"foretell_graph", "name", "inputs",    "blocks",     "source",
-                                       "batch",          "seq",  "recompute", "held_bytes", "tokens"};
+    static const char *const keys[] = {"foretell_graph", "name", "inputs",    "blocks",     "source",      "batch",
+                                       "seq",            "recompute",  "held_bytes", "tokens", "traced_masks"};
     FT_TRY(ft__json_known_keys(object, keys, sizeof keys / sizeof *keys, where, err));
     FT_TRY(ft__json_whole(object, "foretell_graph", FT_REQUIRED, 1, 1, &version, where, err));
     const json_t *blocks = json_object_get(object, "blocks");
@@ -353,6 +362,7 @@ ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *o
     memset(out, 0, sizeof *out);
     FT_TRY(ft__graphfile_sizes(object, where, out, err));
     FT_TRY(read_recompute(object, where, out, err));
+    FT_TRY(read_traced_masks(object, where, out, err));
     out->model_type = "graph";
     out->design = FT_CUSTOM;
     out->importer = &graph_files;
