@@ -34,6 +34,7 @@
 #include "kernel/attention_walk.h"
 #include "kernel/families.h"
 #include "kernel/gemm_tiles.h"
+#include "kernel/gemm_unaligned.h"
 #include "kernel/kernel.h"
 #include "kernel/power.h"
 #include "kernel/power_constants.h"
@@ -219,19 +220,31 @@ typedef struct pace {
     double share, reach; /* of warp-level matrix units, against asynchronous ones */
 } pace;
 
+/* Four bytes an element are PyTorch's memory-efficient kernels alone, CUTLASS's, which multiply on matrix units where
+ * these take tf32, whatever the request allows products: every number in two parts and three warp-level products for
+ * one (gemm_kernel_utils.h, DefaultGemmType of float from sm_80 on: OpMultiplyAddFastF32). Vector units elsewhere. An
+ * SM's flop per ms; 0: not such kernels. */
+static double three_products(const ft_device *device, const ft_op *op)
+{
+    double tf32 = device->vendor == FT_VENDOR_NVIDIA ? device->peak_tflops[FT_TF32] : 0;
+    if (ft_dtype_bytes(ft__attention_math(op)) != 4 || !ft__attention_of_frameworks(op) || !(tf32 > 0)) return 0;
+    return FT_K_ATTENTION_THREE_PRODUCTS * fmin(tf32 * 1e9 / device->sms, ft__mma_sync_rate(device, 4));
+}
+
 static pace pace_of(const ft_device *device, const ft_op *op, const sizes *s, const double *th)
 {
     ft_dtype math = ft__attention_math(op);
     double runs = ft__running_mhz(device) / device->boost_mhz, peak = ft__peak_tflops(device, math) * runs * 1e9;
+    double three = three_products(device, op);
     /* Warp-level mma.sync (Ampere, Ada, GeForce Blackwell) leaves more of the peak unused than Hopper's and datacentre
      * Blackwell's asynchronous units; but its small CTAs share an SM and hide each other's start and end. */
     bool async = device->uncapped_fma_per_clk_sm >= 2048;
     return (pace){.cap = ft__matrix_cap(device, math),
-                  .rate = peak / device->sms,
+                  .rate = three > 0 ? three * runs : peak / device->sms,
                   .width = padded(device, op, s->d) + padded(device, op, s->dv),
                   .special = 1 / ft__exp_per_ms_sm(device),
                   .share = async ? 1 : fmax(FT_K_ATTENTION_SYNC_LEAST, device->uncapped_fma_per_clk_sm / 2048),
-                  .reach = async ? 1 : th[SYNC]};
+                  .reach = async || three > 0 ? 1 : th[SYNC]};
 }
 
 static ft_attention_costs forward_costs(const ft_device *device, const ft_op *op, const double *th, const pace *p,

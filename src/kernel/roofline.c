@@ -40,13 +40,21 @@ double ft__plain_memory(const ft_device *device)
     return device->memory_is_hbm || device->inline_ecc ? 1 : FT_K_ELEMENTWISE_PLAIN_MEMORY;
 }
 
+/* fp32 of three products of tf32, on GPUs that multiply it. */
+static double in_three(const ft_device *device, const ft_op *op)
+{
+    enum { PRODUCTS = 3 };
+    return op->dtype == FT_FP32 && device->vendor == FT_VENDOR_NVIDIA ? device->peak_tflops[FT_TF32] / PRODUCTS : 0;
+}
+
 /* Pointwise and row operators run on the vector units in fp32, whatever their operands' format. */
 double ft__arithmetic_tflops(const ft_device *device, const ft_op *op)
 {
     switch (op->kind) {
     case FT_OP_ATTENTION:
     case FT_OP_MLA: /* over a narrower cache both products may run in its format: B200's tables show fp8's rate */
-        return fmax(ft__peak_tflops(device, op->dtype), ft__peak_tflops(device, op->kv_dtype));
+        return fmax(in_three(device, op),
+                    fmax(ft__peak_tflops(device, op->dtype), ft__peak_tflops(device, op->kv_dtype)));
     case FT_OP_GEMM: return ft__peak_tflops(device, ft__multiplied_in(device, op));
     case FT_OP_CONV2D:
     case FT_OP_MOE: return ft__peak_tflops(device, op->dtype);

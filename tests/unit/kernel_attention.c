@@ -181,6 +181,25 @@ static void tiles_are_padded(void **state)
     assert_true(keys > 2 * queries);
 }
 
+/* In fp32 PyTorch has CUTLASS's kernels alone: three products of tf32 where the GPU has units for it, else vectors. */
+static void fp32_goes_by_units_of_tf32(void **state)
+{
+    (void)state;
+    for (int pass = FT_PASS_FWD; pass <= FT_PASS_BWD; pass++) {
+        ft_op op = attention((ft_pass)pass, 8, 16, 16, 4096, 4096, 128);
+        op.dtype = op.kv_dtype = FT_FP32;
+        ft_device with = limit_device("a100_sxm_80gb"), without = with, narrow = limit_device("rtx_4090");
+        without.peak_tflops[FT_TF32] = 0;
+        double units = limit_ms(&with, &op);
+        assert_true(units < 0.75 * limit_ms(&without, &op));
+        /* four times the vectors, half the units: slower than an A100 all the same */
+        assert_true(limit_ms(&narrow, &op) > units);
+        assert_above_floor(&with, &op);
+        op.dtype = op.kv_dtype = FT_BF16;
+        assert_true(limit_ms(&with, &op) == limit_ms(&without, &op));
+    }
+}
+
 static void an_engine_also_writes_the_cache(void **state)
 {
     (void)state;
@@ -283,6 +302,7 @@ int main(void)
         cmocka_unit_test(a_mask_and_a_window_save_work),
         cmocka_unit_test(short_heads_are_held_by_exponentials),
         cmocka_unit_test(tiles_are_padded),
+        cmocka_unit_test(fp32_goes_by_units_of_tf32),
         cmocka_unit_test(an_engine_also_writes_the_cache),
         cmocka_unit_test(query_heads_of_a_group_share_the_cache),
         cmocka_unit_test(a_lone_sequence_splits_its_keys),
