@@ -197,6 +197,7 @@ static const struct {
     {FT_KEY_ID_BUCKET, MEGATRON | DEEPSPEED, NULL, "the size of buckets"},
     {FT_KEY_ID_REDUCE_DTYPE, 0, wires, "the format of gradients on the wire"},
     {FT_KEY_ID_GATHER_DTYPE, 0, NULL, "the format of parameters on the wire"},
+    {FT_KEY_ID_POWER_CAP, 0, NULL, "the boards' power limit (nvidia-smi -pl, or its like, does it)"},
     {FT_KEY_ID_EXPANDABLE, 0, NULL, "expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True does it)"},
 };
 enum { ROWS = sizeof rows / sizeof *rows };
