@@ -232,7 +232,7 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     g->expert.rows = (uint32_t)g->count;
     g->expert.balance = (float)ft__device_balance(device);
     g->expert.flags = (g->bare ? FT_EXPERT_BARE_OPERANDS : 0u) | (g->eager ? FT_EXPERT_EAGER : 0u) |
-                      (g->timed ? FT_EXPERT_DEVICE : 0u);
+                      (g->timed ? FT_EXPERT_DEVICE : 0u) | (g->older ? FT_EXPERT_OLDER : 0u);
     uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
     if (!index) return ft__no_memory(err);
     ft_cell_gpu t = tabled(g);

@@ -15,6 +15,7 @@ typedef struct ft_cell_gpu {
     size_t forest;   /* and those that only teach: what one forest learns; the rest are of models */
     bool bare;       /* has rows whose low-precision operands arrived quantised */
     bool eager;      /* has rows that are eager calls */
+    bool older;      /* has rows of kernels that today's software no longer has */
     bool timed;      /* has rows that are device time */
     bool calibrated; /* has points of a calibration */
     bool drawn;      /* has drawn products beside its tables */

@@ -18,6 +18,7 @@ double ft__row_model_ms(const ft_family *family, const ft_rows *rows, const ft_r
                         ft_physics *out)
 {
     const ft_device *device = &rows->gpus[row->gpu];
+    out->older = row->older;
     family->physics(device, &row->op, theta, want, out);
     double ms = theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device) + out->body_ms;
     return row->op.timing == FT_TIMING_OP ? ft__op_time(ms, theta[FT_THETA_GAP_US] * 1e-3) : ms;

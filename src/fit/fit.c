@@ -109,6 +109,7 @@ static bool add_row(ft_cell_gpu *g, const ft_row *row, uint32_t at)
     g->index[g->count++] = at;
     g->bare = g->bare || (row->op.kind == FT_OP_GEMM && row->op.u.gemm.quantized == 1);
     g->eager = g->eager || row->op.timing == FT_TIMING_OP;
+    g->older = g->older || row->older;
     g->timed = g->timed || row->op.timing == FT_TIMING_DEVICE;
     g->calibrated = g->calibrated || row->source == FT_ROWS_POINTS;
     g->drawn = g->drawn || row->source == FT_ROWS_DRAWN;

@@ -16,6 +16,7 @@ typedef struct ft_row {
     uint16_t gpu;    /* index into ft_rows.gpus */
     uint8_t source;  /* ft_row_source */
     bool held_out;   /* never fitted: kept for validation */
+    bool older;      /* taken with kernels that today's software no longer has */
     bool excluded;   /* left out of fits by a rule (fit/exclude.h), judged like any other */
     uint32_t number; /* among its family's rows: what is drawn of them does not depend on what else is read */
     uint32_t group;  /* rows of one group are held out together in cross-validation: (n, k) of a GEMM ... */

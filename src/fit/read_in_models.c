@@ -144,6 +144,7 @@ static ft_status keep(reading *r, const char *gpu, ft_row *row, double ms, ft_er
     row->ms = ms * (product ? r->stretch : 1);
     row->excluded = row->excluded || r->cold || ms < least - late_ms;
     row->source = FT_ROWS_MODEL;
+    row->older = row->op.kind == FT_OP_ROW; /* as the tables of single operators */
     row->op.dtype = row->op.kv_dtype = FT_FP32;
     row->op.timing = FT_TIMING_DEVICE;
     return ms > late_ms ? ft__rows_add(r->rows, r->filter, gpu, row, r->t, err) : FT_OK;

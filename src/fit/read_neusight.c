@@ -96,6 +96,7 @@ static ft_status read_file(const char *path, int form, const ft_row_filter *filt
         if (s == FT_OK) s = ft__table_number(t, latency, &row.ms, err);
         if (s != FT_OK || !take || row.ms <= 0) continue;
         row.source = FT_ROWS_EAGER;
+        row.older = form == SOFTMAX; /* of 2024: as it was before PyTorch 2.7 */
         row.excluded = use == FT_ROW_JUDGED;
         row.held_out = strcmp(ft__table_cell(t, split), "train") != 0;
         size_t before = rows->count;

@@ -129,6 +129,7 @@ static bool find_physics(asked_op *a)
         a->family->lend(a->copied);
         a->lent = a->copied;
     }
+    a->ph.older = a->expert->flags & FT_EXPERT_OLDER;
     a->family->physics(a->device, &a->op, a->lent ? a->lent : a->expert->theta, true, &a->ph);
     for (int i = a->family->feature_count; i < FT_MAX_FEATURES; i++) a->ph.feature[i] = 0;
     a->own = a->ph.spread > 0;
@@ -245,7 +246,7 @@ static ft_status forecast_as_asked(const ft_predictor *p, const ft_device *devic
         return FT_OK;
     }
     correct(&a, &correction, &scale);
-    double floor_ms = fmax(ft__floor_ms(device, op), FT_K_EXPERT_SHORTEST_MS);
+    double floor_ms = a.ph.nothing ? 0 : fmax(ft__floor_ms(device, op), FT_K_EXPERT_SHORTEST_MS);
     double skinny = ft__skinny_ms(device, op, a.expert, a.kinship);
     if (op->timing == FT_TIMING_OP && isfinite(skinny))
         skinny = ft__op_time(skinny, a.expert->theta[FT_THETA_GAP_US] * 1e-3);

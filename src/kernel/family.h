@@ -23,12 +23,14 @@ typedef struct ft_parameter {
 } ft_parameter;
 
 typedef struct ft_physics {
+    bool older;                   /* asked with it: kernels as software had them when the expert's rows were taken */
     double body_ms;               /* beyond the launch */
     double compute_ms, memory_ms; /* the two roofs inside body, to tell which one holds */
     int tile_m, tile_n, split_k;  /* 0: none */
     double tiles, waves;
     double
         spread; /* > 0: its figures are its own, not of an expert's rows: nothing learned applies, and so wide (log) */
+    bool nothing;                   /* no kernel runs: shorter than any */
     const char *note;               /* static text or NULL */
     float feature[FT_MAX_FEATURES]; /* filled only when asked */
 } ft_physics;

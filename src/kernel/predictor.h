@@ -26,6 +26,8 @@ enum { FT_EXPERT_EAGER = 2, FT_EXPERT_DEVICE = 4 };
 /* In a calibration: its variant was not measured, only others of its family; it stands as close as the predictor's own
  * expert does, whose kinship the bits from FT_EXPERT_KIN_SHIFT on hold. */
 enum { FT_EXPERT_INHERITED = 8, FT_EXPERT_KIN_SHIFT = 8 };
+/* Its rows were taken with kernels that today's software no longer has: it answers for those. */
+enum { FT_EXPERT_OLDER = 16 };
 
 typedef struct ft_expert {
     char family[24], variant[24], gpu[48], generation[24];

@@ -10,9 +10,8 @@
  *   chain   a row's block is a chain of steps: start, reduce across the block, and ceil(cols / (threads * vector))
  *           trips through memory; waves of rows repeat it. Few long rows, or many short ones, show nothing else.
  *
- * Constants are per operator and pass, since each is a program of its own; geometry (threads, vector width, passes) is
- * PyTorch's: softmax up to 1024 columns keeps a row in a warp's registers, beyond it takes a block of half the width's
- * vectors; normalisations take 128 threads with 4-element vectors when rows are aligned; reductions follow Reduce.cuh.
+ * Constants are per operator and pass, since each is a program of its own; threads, vector width and passes are
+ * PyTorch's (row_layout.c).
  *
  * Beside it: cross_entropy's loss walks its rows with a single block of 32 threads; the weight gradients of
  * normalisations walk down columns; embedding's gradient zeroes the table, then walks all rows in one pass (up to 3072
@@ -30,6 +29,7 @@
 #include "kernel/kernel.h"
 #include "kernel/priors_constants.h"
 #include "kernel/row_constants.h"
+#include "kernel/row_layout.h"
 #include "kernel/traffic.h"
 
 enum {
@@ -94,113 +94,7 @@ static const char *variant_name(int v)
 
 static int variant_fallback(int v) { return v % PASSES == BACKWARD ? v - BACKWARD : -1; }
 
-/* How an operator's kernel is laid out over a matrix. */
-typedef struct geometry {
-    double blocks, block; /* thread blocks, threads in each */
-    double rows_each;     /* rows that a block works on side by side */
-    double trips;         /* steps of a block along its rows */
-    double fill;          /* share of its threads' width that the columns fill */
-    double again;         /* passes that read a row a second time */
-    bool staged;          /* partial sums are added up in a second stage */
-} geometry;
-
-static double up(double x) /* to a power of two */
-{
-    double p = 1;
-    while (p < x) p *= 2;
-    return p;
-}
-
-static double down(double x)
-{
-    double p = up(x);
-    return p > x ? p / 2 : p;
-}
-
 static bool is(const ft_op *op, const char *name) { return !strcmp(op->name, name); }
-
-/* PyTorch's reductions (aten/src/ATen/native/cuda/Reduce.cuh): `outputs` sums of `length` values each. Threads of a
- * block's width go along what is contiguous; its height goes along the sum when that leaves each thread 16 values per
- * warp of the height, else along further outputs; and when a thread still has 256 values or more, blocks share a sum
- * and add up in a second stage. A thread just under that bound walks 255 values alone: sums of 1,000 rows can take
- * longer than sums of 5,000. */
-static geometry reduction(const ft_device *device, double outputs, double length, bool along, double vector)
-{
-    geometry g = {.rows_each = 1};
-    double most = 512 / (along ? 1 : vector), inner = along ? length : outputs / vector,
-           outer = along ? outputs : length;
-    double width = fmin(down(fmax(inner, 1)), 32), height = fmin(down(outer), most / width);
-    width = fmin(down(fmax(inner, 1)), most / height);
-    double values = along ? length / width : length;
-    double across = along ? 1 : width * vector; /* outputs a block's width covers */
-    if (values >= height * 16 || values >= 256)
-        values /= height;
-    else
-        across *= height;
-    g.block = width * height;
-    g.blocks = ceil(outputs / across);
-    g.rows_each = along ? across : 1;
-    double target = device->sms * floor(device->max_warps_per_sm * 32 / fmax(g.block, 32));
-    if (values >= 256 && g.blocks <= target) {
-        double ctas = fmax(fmin(ceil(target / g.blocks), ceil(values / 16)), ceil(values / 256));
-        g.staged = ctas > 1;
-        g.blocks *= ctas;
-        values /= ctas;
-    }
-    g.trips = ceil(values / 4); /* four loads are under way at a time */
-    g.fill = values / (4 * g.trips);
-    return g;
-}
-
-static geometry lay_out(const ft_device *device, const ft_op *op)
-{
-    double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols, e = ft_dtype_bytes(op->dtype), vector = 16 / e;
-    bool aligned = fmod(cols * e, 16) == 0, back = op->pass != FT_PASS_FWD;
-    double odd = fmod(cols, 4) == 0 ? 4 : fmod(cols, 2) == 0 ? 2 : 1;
-    if (!back && is(op, "sum_cols")) return reduction(device, cols, rows, false, odd);
-    if (!back && is(op, "mean_all")) return reduction(device, 1, rows * cols, true, 1);
-    if (!back && (is(op, "sum_rows") || is(op, "argmax"))) return reduction(device, rows, cols, true, 1);
-    geometry g = {.block = 256, .rows_each = 1};
-    double threads = 256; /* per row */
-    if (is(op, "softmax") || is(op, "log_softmax") || is(op, "cross_entropy")) {
-        if (cols <= 1024) { /* a warp per row, columns padded to a power of two, in registers */
-            threads = fmin(32, up(cols));
-            vector = fmax(1, up(cols) / threads);
-            g.block = 128;
-            g.rows_each = 128 / threads;
-        } else {
-            /* Blocks are as wide as there are vectors, halved. Today's forward kernels have 1,024 threads instead
-             * (SoftMaxForward_getBlockSize, aten/src/ATen/native/cuda/SoftMax.cu): fewer rows are under way, and wait
-             * in cache for their next pass. Most rows of softmax, and those of the loss, fit the older rule better. */
-            bool full = !back && is(op, "log_softmax");
-            threads = g.block = full ? 1024 : up(fmin(cols / vector, 1024) / 2);
-            g.again = back ? 1 : 2;
-        }
-    } else if (is(op, "layernorm") || is(op, "rmsnorm")) {
-        threads = g.block = 128;
-        vector = aligned ? 4 : 1;
-        g.again = 1;
-    } else if (is(op, "cumsum") && rows > 1) {
-        /* 512 threads share out between rows and columns as the matrix does, at least 16 along a row. */
-        int along = 0;
-        while ((int64_t)1 << along < op->u.row.cols) along++;
-        int down_rows = 0;
-        while ((int64_t)1 << down_rows < op->u.row.rows) down_rows++;
-        int x = (9 + along - down_rows) / 2;
-        threads = 1 << (x < 4 ? 4 : x > 9 ? 9 : x);
-        g.block = 512;
-        g.rows_each = 512 / threads;
-        vector = 2;
-    } else if (is(op, "cumsum")) {
-        vector = fmax(1, cols / threads); /* one row: a device-wide scan */
-    }
-    /* PyTorch's softmax goes along a row by whole vectors of all threads, then over the rest element by element. */
-    double whole = floor(cols / (threads * vector)), rest = cols - whole * threads * vector;
-    g.trips = whole + (g.again == 2 ? ceil(rest / threads) : rest > 0);
-    g.fill = cols / (ceil(cols / (threads * vector)) * threads * vector);
-    g.blocks = ceil(rows / g.rows_each);
-    return g;
-}
 
 /* Passes over the matrix beyond the compulsory ones, by kernels that PyTorch runs apart: softmax's gradient multiplies
  * output and gradient first, normalisations read both operands again for their weights, cross entropy stores the log
@@ -218,15 +112,20 @@ static double useful_cache(const ft_device *device)
 }
 
 /* What an operator's gradient or loss runs beside its main kernel, in ms. */
-static double beside(const ft_device *device, const ft_op *op, const double *th)
+static double beside(const ft_device *device, const ft_op *op, bool older, const double *th)
 {
     double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols;
     bool back = op->pass != FT_PASS_FWD;
     if (is(op, "cross_entropy") && !back) return rows * th[LINE_NS] * 1e-6;
     if (back && (is(op, "layernorm") || is(op, "rmsnorm"))) {
-        /* Blocks of 32 columns walk down the rows, with 8 to 32 threads beside each other; few columns, few blocks. */
+        /* Blocks of 32 columns walk down the rows, with threads beside each other; few columns, few blocks. Since
+         * PyTorch 2.8 they are 1 to 32, each with eight rows at a time, and very many rows of few columns become sums
+         * of parts, which another kernel adds up (LaunchGammaBetaBackwardCUDAKernel, layer_norm_kernel.cu). */
         double waves = fmax(1, cols / 32 / (device->sms * FT_K_ROW_COLUMN_BLOCKS));
-        return rows * th[LINE_NS] * 1e-6 * waves;
+        double abreast = rows < 64 ? 1 : rows < 128 ? 8 : rows < 256 ? 16 : 32;
+        if (older) return rows * th[LINE_NS] * 1e-6 * waves;
+        if (rows > 65536 && floor(cols / 32) < floor(device->sms / 2)) return th[STAGE_US] * 1e-3;
+        return ceil(rows / (8 * abreast)) * 256 * th[LINE_NS] * 1e-6 * waves;
     }
     if (back && is(op, "embedding")) {
         if (rows > 3072) return th[SORT_US] * 1e-3 + rows * th[LINE_NS] * FT_K_ROW_SORTED_LINE;
@@ -253,21 +152,21 @@ static const char *const feature_names[] = {
     "twos_cols",
     "log_rows_per_sm",
     "log_elements",
-    "staged",
+    "kernel",
     "device_timed",
 };
 
 static void physics(const ft_device *device, const ft_op *op, const double *th, bool want, ft_physics *out)
 {
     bool eager = op->timing == FT_TIMING_OP;
-    geometry g = lay_out(device, op);
+    ft_row_layout g = ft__row_layout(device, op, out->older);
     double rows = (double)op->u.row.rows, cols = (double)op->u.row.cols;
     double e = ft_dtype_bytes(op->dtype), elements = rows * cols;
     double bytes = ft__op_bytes(op) + more_passes(op) * elements * e, l2 = device->l2_mib * 1048576;
-    bool aligned = fmod(cols * e, 16) == 0;
     double eb = th[EB] * (device->memory_is_hbm ? 1 : th[EB_GDDR]) * ft__plain_memory(device) *
                 (device->vendor == FT_VENDOR_AMD ? th[EB_AMD] : 1);
     double per_sm = fmax(1, fmin(32, floor(device->max_warps_per_sm * 32 / fmax(g.block, 32))));
+    if (g.most > 0) per_sm = fmin(per_sm, g.most);
     double in_flight = fmin(rows, device->sms * per_sm * g.rows_each);
     double f = in_flight * cols * e / (th[AGAIN_SHARE] * useful_cache(device)), f4 = f * f * f * f;
     double missed = g.again > 0 ? f4 * f / (1 + f4 * f) : 0;
@@ -275,17 +174,21 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     double memory = ft__traffic_ms(device, bytes, eb, cache) +
                     missed * g.again * elements * e / (eb * device->memory_gbps * 1e6);
     double both = op->pass == FT_PASS_FWD_BWD ? FT_K_ROW_BOTH_PASSES : 1;
-    double issue = both * elements * th[ISSUE] * (aligned ? 1 : th[ISSUE_ODD]) / ft__lane_rate(device);
+    double issue = both * elements * th[ISSUE] * g.issue * (g.odd ? th[ISSUE_ODD] : 1) / ft__lane_rate(device);
+    if (g.alone) issue *= ceil(g.blocks / device->sms) * device->sms / g.blocks; /* the others wait for the last */
     double waves = g.blocks / (device->sms * per_sm);
-    double chain = both * fmax(1, waves) * (th[START] + g.trips * th[TRIP] * (aligned ? 1 : th[TRIP_ODD])) /
-                   (ft__running_mhz(device) * 1e3);
+    double trip = g.trip * th[TRIP] * (g.odd ? th[TRIP_ODD] : 1);
+    double chain =
+        both * fmax(1, waves) * (g.start * th[START] + g.trips * trip) / (ft__running_mhz(device) * 1e3);
     double busy = fmax(issue, chain);
     out->compute_ms = busy;
     out->memory_ms = memory;
-    out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + beside(device, op, th) +
-                   (g.staged ? th[STAGE_US] * 1e-3 : 0) + (eager ? th[LEAD_US] * 1e-3 : 0);
+    out->body_ms = ft__smooth_max(busy, memory, th[SMOOTH]) + beside(device, op, out->older, th) +
+                   (g.launches - 1) * th[LAUNCH] * 1e-3 + (g.kernel == FT_ROW_STAGED ? th[STAGE_US] * 1e-3 : 0) +
+                   (eager ? th[LEAD_US] * 1e-3 : 0);
     bool view = is(op, "transpose_copy") && (op->u.row.rows == 1 || op->u.row.cols == 1);
-    if (view) out->body_ms = FT_K_ROW_EMPTY_NODE_MS - th[LAUNCH] * 1e-3; /* no launch */
+    out->nothing = view;
+    if (view) out->body_ms = FT_K_ROW_EMPTY_NODE_MS - th[LAUNCH] * 1e-3 * ft__clock_scale(device); /* no launch */
     out->tile_m = out->tile_n = out->split_k = 0;
     out->tiles = g.blocks;
     out->waves = waves;
@@ -298,7 +201,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     *p++ = (float)e, *p++ = (float)ft__gemm_alignment(op->u.row.cols, e);
     *p++ = (float)fmin(g.trips, 64), *p++ = (float)g.fill, *p++ = ft__lg(waves), *p++ = (float)missed;
     *p++ = ft__log2_divisor(op->u.row.cols, 10), *p++ = ft__lg(rows / device->sms), *p++ = ft__lg(elements),
-    *p++ = (float)g.staged, *p++ = (float)!eager;
+    *p++ = (float)g.kernel, *p++ = (float)!eager;
 }
 
 const ft_family ft__row_family = {

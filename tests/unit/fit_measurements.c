@@ -65,6 +65,7 @@ static void every_table_of_ours_is_read(void **state)
     assert_int_equal(49, row_of(&rows, "attention", 0.051)->op.u.attention.kv_len);
     assert_int_equal(1000, row_of(&rows, "gelu", 0.003)->op.u.elementwise.numel);
     assert_int_equal(FT_PASS_FWD, row_of(&rows, "softmax", 0.002)->op.pass);
+    assert_false(row_of(&rows, "softmax", 0.002)->older);
     op = &row_of(&rows, "layernorm", 0.006)->op;
     assert_int_equal(FT_PASS_BWD, op->pass);
     assert_int_equal(128, op->u.row.rows);

@@ -30,6 +30,8 @@ static void neusight_rows_are_eager_calls_with_their_authors_split(void **state)
     assert_int_equal(127 * 168, row_of(&rows, "add", 0.02)->op.u.elementwise.numel);
     assert_int_equal(2, row_of(&rows, "add", 0.02)->op.u.elementwise.inputs);
     assert_int_equal(127, row_of(&rows, "softmax", 0.03)->op.u.row.rows);
+    assert_true(row_of(&rows, "softmax", 0.03)->older); /* PyTorch has had other kernels since */
+    assert_false(row_of(&rows, "add", 0.02)->older);
     assert_int_equal(893, row_of(&rows, "conv2d", 0.9)->op.u.conv.c);
     assert_false(row_of(&rows, "conv2d", 0.9)->op.u.conv.nhwc);
     ft__rows_free(&rows);

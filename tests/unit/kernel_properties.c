@@ -6,6 +6,7 @@
  * not slower) hold with a tolerance, and for all but one or two cases in a hundred; the shares below are about twice
  * what a predictor fitted to a tenth of the data showed. */
 #include <math.h>
+#include <string.h>
 
 #include "property_rig.h"
 
@@ -18,7 +19,8 @@ static void assert_sound(random_kind kind, const ft_device *device, const ft_op 
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
         if (!isfinite(figures[i]) || figures[i] < 0)
             fail_msg("%s: figure %zu is %g", told(kind, device, op), i, figures[i]);
-    double least = fmax(ft__floor_ms(device, op), 0.8e-3) * (1 - 1e-12);
+    bool nothing = strstr(f->note, "nothing runs"); /* a transposed vector */
+    double least = nothing ? 0 : fmax(ft__floor_ms(device, op), 0.8e-3) * (1 - 1e-12);
     if (f->ms < least) fail_msg("%s: %g ms, and no kernel takes less than %g", told(kind, device, op), f->ms, least);
     if (!(f->low_ms > 0 && f->low_ms <= f->ms && f->ms <= f->high_ms))
         fail_msg("%s: %g is not between %g and %g", told(kind, device, op), f->ms, f->low_ms, f->high_ms);

@@ -2,6 +2,8 @@
 #include "kernel_limits.h"
 
 #include "kernel/families.h"
+#include "kernel/predictor.h"
+#include "kernel/row_layout.h"
 
 static ft_op row(const char *name, ft_pass pass, int64_t rows, int64_t cols)
 {
@@ -32,6 +34,14 @@ static void no_operator_beats_the_roofline(void **state)
     }
 }
 
+/* Where PyTorch turns to another kernel, which is faster. H200, measured, bf16: softmax 8.1 us for 2,048 columns and
+ * 3.0 for 4,096; an embedding 7.5 us for sixteen rows and 1.5 for seventeen. */
+static bool turns_to_another_kernel(const ft_op *op, const ft_op *larger)
+{
+    if (!strcmp(op->name, "softmax")) return op->u.row.cols <= 2048 && larger->u.row.cols > 2048;
+    return !strcmp(op->name, "embedding") && op->u.row.rows <= 16 && larger->u.row.rows > 16;
+}
+
 static void twice_the_rows_or_columns_is_never_faster(void **state)
 {
     (void)state;
@@ -45,7 +55,10 @@ static void twice_the_rows_or_columns_is_never_faster(void **state)
                           taller = row(names[i], FT_PASS_FWD, 2 * rows, cols);
                     ft_op wider = row(names[i], FT_PASS_FWD, rows, 2 * cols);
                     double ms = limit_ms(&device, &op);
-                    if (limit_ms(&device, &taller) < ms * 0.999 || limit_ms(&device, &wider) < ms * 0.999)
+                    bool falls =
+                        (limit_ms(&device, &taller) < ms * 0.999 && !turns_to_another_kernel(&op, &taller)) ||
+                        (limit_ms(&device, &wider) < ms * 0.999 && !turns_to_another_kernel(&op, &wider));
+                    if (falls)
                         fail_msg("%s on %s falls beyond %lld x %lld", names[i], device.name, (long long)rows,
                                  (long long)cols);
                 }
@@ -137,6 +150,92 @@ static void a_transposed_vector_is_free(void **state)
     assert_true(limit_ms(&h200, &matrix) > 0.001);
 }
 
+static ft_row_layout layout(const char *name, ft_pass pass, ft_dtype dtype, int64_t rows, int64_t cols, bool older)
+{
+    ft_device h200 = limit_device("h200_sxm");
+    ft_op op = row(name, pass, rows, cols);
+    op.dtype = dtype;
+    return ft__row_layout(&h200, &op, older);
+}
+
+/* SoftMax.cu: warps up to 2,048 columns, then registers of a block, then shared memory where vectors divide a row. */
+static void softmax_has_a_kernel_for_each_width(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t cols;
+        ft_pass pass;
+        ft_row_kernel kernel;
+    } cases[] = {{2048, FT_PASS_FWD, FT_ROW_WARP},    {2049, FT_PASS_FWD, FT_ROW_REGISTERS},
+                 {9216, FT_PASS_FWD, FT_ROW_REGISTERS}, {9224, FT_PASS_FWD, FT_ROW_SHARED},
+                 {9217, FT_PASS_FWD, FT_ROW_MEMORY},  {32000, FT_PASS_FWD, FT_ROW_MEMORY},
+                 {1024, FT_PASS_BWD, FT_ROW_WARP},    {1032, FT_PASS_BWD, FT_ROW_SHARED},
+                 {1028, FT_PASS_BWD, FT_ROW_MEMORY}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_row_layout g = layout("softmax", cases[i].pass, FT_BF16, 100, cases[i].cols, false);
+        assert_int_equal(cases[i].kernel, g.kernel);
+        assert_true((g.again > 0) == (g.kernel == FT_ROW_MEMORY));
+        assert_int_equal(FT_ROW_USUAL, layout("softmax", cases[i].pass, FT_BF16, 100, cases[i].cols, true).kernel);
+    }
+    /* One row begins on a vector, others have a head, which here leaves no whole vectors of all threads. */
+    assert_true(layout("softmax", FT_PASS_BWD, FT_BF16, 1, 4156, false).trips <
+                layout("softmax", FT_PASS_BWD, FT_BF16, 2, 4156, false).trips / 2);
+}
+
+/* vec_size in layer_norm_kernel.cu is four elements, not sixteen bytes. */
+static void norms_take_vectors_of_four_in_every_format(void **state)
+{
+    (void)state;
+    ft_row_layout four = layout("rmsnorm", FT_PASS_FWD, FT_BF16, 373, 4012, false),
+                  odd = layout("rmsnorm", FT_PASS_FWD, FT_BF16, 373, 4013, false);
+    assert_false(four.odd);
+    assert_true(four.launches == 1 && four.trips == 8);
+    assert_true(odd.odd && odd.launches == 2);
+}
+
+/* Weight gradients of 59 rows go eight at a time, of 64 rows sixty-four; of 65,537 narrow rows, as sums of parts. H200,
+ * measured, fp32, 64 columns: 5.1 us for 59 rows; bf16: 215 us for 65,417 x 77 and 94 for 72,016 x 154. */
+static void weight_gradients_step_with_the_rows(void **state)
+{
+    (void)state;
+    ft_device h200 = limit_device("h200_sxm");
+    ft_op few = row("rmsnorm", FT_PASS_BWD, 63, 64), more = row("rmsnorm", FT_PASS_BWD, 64, 64);
+    assert_true(limit_ms(&h200, &more) < limit_ms(&h200, &few));
+    ft_op walked = row("rmsnorm", FT_PASS_BWD, 65536, 64), parts = row("rmsnorm", FT_PASS_BWD, 65537, 64);
+    assert_true(limit_ms(&h200, &parts) < limit_ms(&h200, &walked) / 2);
+}
+
+static void few_rows_of_an_embedding_go_one_after_the_other(void **state)
+{
+    (void)state;
+    ft_row_layout few = layout("embedding", FT_PASS_FWD, FT_BF16, 16, 1024, false),
+                  more = layout("embedding", FT_PASS_FWD, FT_BF16, 17, 1024, false);
+    assert_true(few.kernel == FT_ROW_FEW && few.trips == 16);
+    assert_true(more.kernel == FT_ROW_USUAL && more.trips == 1);
+}
+
+/* NeuSight's tables are of 2024: whoever was fitted to them answers for the kernels of then. */
+static void experts_know_whose_kernels_they_saw(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *gpu;
+        bool older;
+    } cases[] = {{"v100_pcie_32gb", true}, {"mi210", true}, {"h200_sxm", false}};
+    ft_predictor *p;
+    assert_int_equal(FT_OK, ft__predictor_open(NULL, &p, NULL));
+    ft_op op = row("softmax", FT_PASS_FWD, 64, 64);
+    int variant = ft__row_family.variant_of(&op);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ft_device device = limit_device(cases[i].gpu);
+        ft_kinship kinship;
+        const ft_expert *e = ft__predictor_expert(p, &ft__row_family, variant, &device, &kinship);
+        assert_int_equal(FT_KIN_SELF, kinship);
+        assert_true(!(e->flags & FT_EXPERT_OLDER) == !cases[i].older);
+    }
+    ft__predictor_close(p);
+}
+
 static void a_device_nobody_measured_gets_a_sane_answer(void **state)
 {
     (void)state;
@@ -169,6 +268,11 @@ int main(void)
         cmocka_unit_test(a_gradient_has_a_name_of_its_own),
         cmocka_unit_test(an_embedding_gradient_pays_for_its_table),
         cmocka_unit_test(a_transposed_vector_is_free),
+        cmocka_unit_test(softmax_has_a_kernel_for_each_width),
+        cmocka_unit_test(norms_take_vectors_of_four_in_every_format),
+        cmocka_unit_test(weight_gradients_step_with_the_rows),
+        cmocka_unit_test(few_rows_of_an_embedding_go_one_after_the_other),
+        cmocka_unit_test(experts_know_whose_kernels_they_saw),
         cmocka_unit_test(a_device_nobody_measured_gets_a_sane_answer),
         cmocka_unit_test(tables_are_sound),
     };
