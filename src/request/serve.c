@@ -113,8 +113,8 @@ static ft_status read_drafts(const json_t *object, ft_serve_request *out, ft_err
     int ways = own + (out->draft != NULL) + (ft__key_get(object, FT_KEY_ID_SPECULATIVE) != NULL);
     if (ways > 1)
         return ft__fail_at(err, FT_E_RANGE, own ? "mtp" : "draft", 0, 0,
-                           "give at most one of \"speculative\", \"mtp\" and \"draft\": they all say what makes draft "
-                           "tokens");
+                           "give at most one of \"speculative\", \"mtp\" and \"draft\", which say what makes draft "
+                           "tokens; got several");
     if (out->acceptance >= 0 && !own && !out->draft)
         return ft__fail_at(err, FT_E_RANGE, "acceptance", 0, 0,
                            "\"acceptance\" needs drafts: set \"mtp\" or \"draft\"");

@@ -61,7 +61,7 @@ static void bad_requests_say_where(void **state)
         {",\"concurrency\":1,\"parallel\":{\"cp\":2,\"dp\":2}", "parallel.cp", "have their own"},
         {",\"concurrency\":1,\"adapter_rank\":0", "adapter_rank", "from 1 to 4096"},
         {",\"concurrency\":1,\"acceptance\":0.5", "acceptance", "needs drafts"},
-        {",\"concurrency\":1,\"draft_tokens\":2", "draft_tokens", "missing here"},
+        {",\"concurrency\":1,\"draft_tokens\":2", "draft_tokens", "the model that makes them"},
         {",\"concurrency\":1,\"draft\":\"lama-3.2-1b\"", "draft", "unknown model"},
         {",\"concurrency\":1,\"mtp\":17", "mtp", "from 0 to 16"},
         {",\"concurrency\":1,\"speculative\":{\"tokens\":1,\"accepted\":3}", "speculative.accepted", "from 1 to 2"},

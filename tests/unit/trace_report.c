@@ -104,7 +104,7 @@ static void test_duplicate_ids(void **state)
     next_id = 1;
     op_with_kernel("aten::relu", "\"Input Dims\":[[4096]],\"Input type\":[\"float\"]", 300, "relu_kernel", 7, 330, 10);
     seen(&s, NULL, NULL);
-    assert_true(warned(&s, "several operators have"));
+    assert_true(warned(&s, "several operators share"));
     assert_int_equal(s.groups.count, 2);
     for (size_t i = 0; i < s.groups.count; i++) assert_true(s.groups.at[i].calls == 1);
     ft__trace_report_free(&s);
