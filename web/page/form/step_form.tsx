@@ -84,7 +84,7 @@ export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX
                     is={is}
                     by={1}
                     stops={doubling(1, 1024)}
-                    hint="sequences or images of one micro-batch"
+                    hint="sequences or images per micro-batch"
                 />
                 <Slider
                     name={task === 'decode' ? 'Cached tokens' : 'Sequence'}
@@ -93,7 +93,7 @@ export function StepForm(p: { is: Words; of: Catalogue; layout?: boolean }): JSX
                     by={Math.min(model?.max_position ?? 4096, 4096)}
                     stops={doubling(64, 131072)}
                     unit="tokens"
-                    hint="tokens of a sequence"
+                    hint="tokens per sequence"
                 />
                 {(trains || p.layout) && (
                     <Slider

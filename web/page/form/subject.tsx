@@ -107,7 +107,7 @@ export function ServerFile(p: { of: string; is: Words; hint: string }): JSX.Elem
                 type="text"
                 spellcheck={false}
                 placeholder={p.hint}
-                title="a path under the folder that foretell web --files names"
+                title="a path under the folder given to foretell web --files"
                 value={/\/|\.(json|onnx|gz)$/.test(value) && !value.startsWith('{') ? value : ''}
                 onChange={(e) => {
                     const path = e.currentTarget.value.trim();

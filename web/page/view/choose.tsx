@@ -106,7 +106,7 @@ function TrainedForm(p: { is: Words; of: Catalogue }): JSX.Element {
                     of="failures"
                     is={is}
                     placeholder="4e-3"
-                    hint="of a node and day; none: nothing fails"
+                    hint="per node and day; none: nothing fails"
                 />
             </CountsGroup>
         </>

@@ -171,7 +171,7 @@ function Chosen(p: { best: Choosable }): JSX.Element {
             {best.slo_share !== undefined && <Figure name="meet the objectives" value={percent(best.slo_share)} />}
             {best.kwh_per_million_tokens !== undefined && (
                 <Figure
-                    name="energy of a million tokens"
+                    name="energy per million tokens"
                     value={figure(best.kwh_per_million_tokens)}
                     unit="kWh"
                     remark={`${figure(best.kg_co2_per_million_tokens ?? 0)} kg of CO2, with node and building`}
@@ -218,13 +218,13 @@ export function ServedView(p: { is: Words; of: Catalogue }): JSX.Element {
                         {!!priced.length && (
                             <Card
                                 name="prices"
-                                title="Dollars of a million tokens"
+                                title="Dollars per million tokens"
                                 note="the cheapest way of each kind and number"
                                 table={tableOf(columns, a.choices)}
                             >
                                 <Bars
                                     name="prices"
-                                    label="Dollars of a million tokens"
+                                    label="Dollars per million tokens"
                                     rows={priced.slice(0, 24).map((c) => ({
                                         name: `${c.gpus} × ${c.gpu}`,
                                         value: c.usd_per_million_tokens!,

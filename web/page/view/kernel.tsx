@@ -234,7 +234,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                             name="staircase"
                             title={`Time while ${grown.name} grows`}
                             wide="double"
-                            note="every step is a wave of tiles more; band: interval"
+                            note="every step is one more wave of tiles; band: interval"
                             table={table}
                         >
                             <Grower size={grown} now={now} most={to} />

@@ -44,7 +44,7 @@ export function Launch(p: { is: Words; of: string; files: Launches; wide: 'whole
             <div class="bar">
                 {names.length > 1 ? (
                     <select
-                        aria-label="What it is started by"
+                        aria-label="How it is started"
                         value={name}
                         onChange={(e) => change({ start: e.currentTarget.value === names[0] ? '' : e.currentTarget.value })}
                     >

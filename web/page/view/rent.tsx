@@ -48,7 +48,7 @@ export function RentGroup(p: { is: Words; kinds: string; several?: boolean }): J
                 of="price"
                 is={p.is}
                 placeholder="as published"
-                hint="dollars of a GPU and hour: h100_sxm=2.1, l40s=0.8"
+                hint="dollars per GPU-hour: h100_sxm=2.1, l40s=0.8"
             />
             <Text name="Providers" of="provider" is={p.is} placeholder="any" hint="aws, gcp, lambda, …, with commas" />
         </Group>
@@ -67,7 +67,7 @@ export function CountsGroup(p: { is: Words; bounded: boolean; children?: Compone
             {p.bounded && <Text name="Deadline" of="deadline" is={p.is} placeholder="none" hint="30d, 12h" />}
             {p.bounded && <Text name="Budget, $" of="budget" is={p.is} placeholder="none" />}
             {p.children}
-            <Text name="$ per kWh" of="kwh_price" is={p.is} placeholder="in the rent" hint="where power is paid apart" />
+            <Text name="$ per kWh" of="kwh_price" is={p.is} placeholder="in the rent" hint="if power is paid separately" />
         </Group>
     );
 }

@@ -113,7 +113,7 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
                         is={is}
                         by={32}
                         stops={doubling(1, 1024)}
-                        hint="each asks again when it has its answer"
+                        hint="each sends its next request when it has its answer"
                     />
                 )}
                 {is['simulated'] && (
@@ -153,7 +153,7 @@ export function ServeForm(p: { is: Words; of: Catalogue }): JSX.Element {
                     of="max_num_batched_tokens"
                     is={is}
                     stops={powers(512, 65536)}
-                    hint="tokens of an iteration"
+                    hint="tokens per iteration"
                 />
                 <Choice name="Who is next" of="scheduling" is={is} words={[['', 'first come'], 'shortest', 'fair']} />
             </Group>
@@ -319,7 +319,7 @@ function Headline(p: { a: Serve }): JSX.Element {
             {Number.isFinite(ttft) && one('time to first token', 'ttft', ttft)}
             {Number.isFinite(tpot) && one('time per output token', 'tpot', tpot)}
             <Figure
-                name="tokens per second and GPU"
+                name="tokens per second per GPU"
                 value={figure(a.tokens_per_s_per_gpu)}
                 remark={`${figure(a.requests_per_s)} requests/s in all`}
             />
@@ -328,7 +328,7 @@ function Headline(p: { a: Serve }): JSX.Element {
                     name="each client"
                     value={figure(1000 / tpot)}
                     unit="tokens/s"
-                    remark="once the first is there"
+                    remark="after the first"
                 />
             )}
             <Figure

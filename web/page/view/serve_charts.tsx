@@ -148,7 +148,7 @@ export function Loads(p: {
             <Card name="pareto" title="Throughput against speed" note="each point a load" table={table}>
                 <Curves
                     name="pareto"
-                    label="Tokens per second of a GPU over tokens per second of a client"
+                    label="Tokens per second per GPU over tokens per second per client"
                     x="tokens/s of a client"
                     y="tokens/s of a GPU"
                     curves={[pareto]}

@@ -94,7 +94,7 @@ export function StepView(p: { is: Words; of: Catalogue }): JSX.Element {
                                 pin(p.is, base);
                                 change({}, 'compare');
                             }}
-                            title="keep these settings, and set others against them"
+                            title="keep these settings and compare others with them"
                         >
                             Compare with …
                         </button>
@@ -142,7 +142,7 @@ export function Headline(p: { a: Step; before: Step | null; task: string; clear:
                 delta={<Delta now={a.step_ms} before={p.before?.step_ms} />}
             />
             <Figure
-                name={a.tokens_per_s_per_gpu ? 'tokens per second and GPU' : 'images per second and GPU'}
+                name={a.tokens_per_s_per_gpu ? 'tokens per second per GPU' : 'images per second and GPU'}
                 value={figure(a.tokens_per_s_per_gpu || a.samples_per_s_per_gpu)}
                 remark={`${figure(a.samples_per_s_per_gpu)} samples/s/GPU${a.ranks ? `, ${count(a.tokens_per_s_per_gpu * a.ranks)} tokens/s in all` : ''}`}
                 delta={
