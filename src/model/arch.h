@@ -380,21 +380,21 @@ typedef struct ft_arch {
     int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
     int64_t token_pixels, token_span, token_row, usual_height, usual_width, usual_frames; /* picture_size.c */
     bool samples;          /* it has no length: its inputs are pictures or the like */
-    bool traces_masks;     /* of a graph file: traced, the model's code makes a mask of its own, as ViT's does */
     bool checkpointed;     /* its layers run again in the backward pass where the request says nothing of that */
     const char *warnings;  /* of the file, one per line; owned by it; NULL or "" for none */
     const char *quantized; /* the method by which the file's weights are stored ("awq"); NULL: by none */
     double quantized_bits; /* of a weight; 0: nothing that the program has a format for */
     ft_formats formats;    /* by kind of module, where quantized_bits is not 0 */
-    bool kv_fp8, nearest;  /* comes with scales for a cache in fp8; read as a relative of what is not known */
+    /* comes with scales for a cache in fp8; read as a relative of what is not known; of a graph file: traced, the
+     * model's code makes a mask of its own, as ViT's does */
+    bool kv_fp8, nearest, traces_masks;
 } ft_arch;
 
 void ft__arch_release(ft_arch *arch);
 
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);
-/* Whether any of its layers does. */
-bool ft__attends(const ft_arch *arch);
+bool ft__attends(const ft_arch *arch); /* whether any of its layers does */
 /* Scores that only the model's own code computes (DeBERTa, XLNet): no attention of another name takes their place. */
 bool ft__own_scores(const ft_arch *arch);
 const char *ft__rate_unit(const ft_arch *arch); /* "tokens/s", "images/s"; "samples/s" of a file that does not say */
