@@ -385,9 +385,8 @@ typedef struct ft_arch {
     const char *quantized; /* the method by which the file's weights are stored ("awq"); NULL: by none */
     double quantized_bits; /* of a weight; 0: nothing that the program has a format for */
     ft_formats formats;    /* by kind of module, where quantized_bits is not 0 */
-    /* comes with scales for a cache in fp8; read as a relative of what is not known; of a graph file: traced, the
-     * model's code makes a mask of its own, as ViT's does */
-    bool kv_fp8, nearest, traces_masks;
+    bool kv_fp8, nearest;  /* comes with scales for a cache in fp8; read as a relative of what is not known */
+    bool traces_masks;     /* of a graph file: traced, the model's code makes a mask of its own, as ViT's does */
 } ft_arch;
 
 void ft__arch_release(ft_arch *arch);
