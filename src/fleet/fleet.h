@@ -60,8 +60,8 @@ typedef struct ft_fleet {
     bool quick;  /* the search for a rate: fewer requests; what is shown is simulated whole */
     int64_t node_gpus;
     int64_t domain, most; /* GPUs that NVLink joins, a power of two; GPUs that were looked at */
-    int64_t least_gpus; /* no way keeps to the GPUs there are: the fewest that would do; 0: none, or not needed */
-    ft_idle_list idle;  /* keys that no way to serve has a use for */
+    int64_t least_gpus;   /* no way keeps to the GPUs there are: the fewest that would do; 0: none, or not needed */
+    ft_idle_list idle;    /* keys that no way to serve has a use for */
     char beyond[FT_BEYOND_ROOM]; /* requests are longer than the model has positions; or "" */
 } ft_fleet;
 

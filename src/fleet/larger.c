@@ -31,8 +31,7 @@ ft_status ft__fleet_least(const ft_context *ft, ft_scratch *scratch, ft_fleet *f
     int64_t most = f->most, largest = FT_FLEET_STAGES * f->domain;
     if (f->plans) return FT_OK;
     f->least_gpus = 0;
-    if (f->goal == FT_FLEET_GPUS)
-        return r->gpus > 0 ? fewest_of(ft, scratch, r, 0, &f->least_gpus, err) : FT_OK;
+    if (f->goal == FT_FLEET_GPUS) return r->gpus > 0 ? fewest_of(ft, scratch, r, 0, &f->least_gpus, err) : FT_OK;
     for (int64_t gpus = twice(most); gpus <= largest && !f->least_gpus; gpus *= 2)
         FT_TRY(fewest_of(ft, scratch, r, gpus, &f->least_gpus, err));
     return FT_OK;

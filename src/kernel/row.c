@@ -178,8 +178,7 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
     if (g.alone) issue *= ceil(g.blocks / device->sms) * device->sms / g.blocks; /* the others wait for the last */
     double waves = g.blocks / (device->sms * per_sm);
     double trip = g.trip * th[TRIP] * (g.odd ? th[TRIP_ODD] : 1);
-    double chain =
-        both * fmax(1, waves) * (g.start * th[START] + g.trips * trip) / (ft__running_mhz(device) * 1e3);
+    double chain = both * fmax(1, waves) * (g.start * th[START] + g.trips * trip) / (ft__running_mhz(device) * 1e3);
     double busy = fmax(issue, chain);
     out->compute_ms = busy;
     out->memory_ms = memory;

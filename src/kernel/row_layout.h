@@ -18,16 +18,16 @@ typedef enum ft_row_kernel {
 
 typedef struct ft_row_layout {
     ft_row_kernel kernel;
-    double blocks, block; /* thread blocks, threads in each */
-    double rows_each;     /* rows that a block works on side by side */
-    double trips;         /* steps of a block along its rows */
-    double fill;          /* share of its threads' width that the columns fill */
-    double again;         /* passes that read a row a second time */
-    double most;          /* blocks that registers leave an SM room for; 0: as many as threads do */
-    double launches;      /* kernels, one after the other */
+    double blocks, block;      /* thread blocks, threads in each */
+    double rows_each;          /* rows that a block works on side by side */
+    double trips;              /* steps of a block along its rows */
+    double fill;               /* share of its threads' width that the columns fill */
+    double again;              /* passes that read a row a second time */
+    double most;               /* blocks that registers leave an SM room for; 0: as many as threads do */
+    double launches;           /* kernels, one after the other */
     double start, trip, issue; /* times the operator's constants */
-    bool odd;             /* it loads vectors, and rows do not begin on one */
-    bool alone;           /* a block keeps the lanes of its SM busy by itself */
+    bool odd;                  /* it loads vectors, and rows do not begin on one */
+    bool alone;                /* a block keeps the lanes of its SM busy by itself */
 } ft_row_layout;
 
 /* `older`: softmax as PyTorch had it before 2.7. */

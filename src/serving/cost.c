@@ -63,14 +63,15 @@ ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     double attention = m->latent ? ft__k_step_nodes.latent : ft__k_step_nodes.attention;
     double of_layers = m->layers * attention + m->dense_layers * ft__k_step_nodes.dense +
                        m->expert_layers * ft__k_step_nodes.experts;
-    out->nodes = of_layers + ft__k_step_nodes.rest +
-                 (m->adapters > 0 ? m->layers * ft__k_step_nodes.adapters : 0) +
+    out->nodes = of_layers + ft__k_step_nodes.rest + (m->adapters > 0 ? m->layers * ft__k_step_nodes.adapters : 0) +
                  (ft__narrows_attended(m) ? m->attention_layers : 0);
     out->launches = m->latent
                         ? m->layers * ft__k_step_launches.latent
                         : m->expert_layers * ft__k_step_launches.experts + m->dense_layers * ft__k_step_launches.dense;
-    if (m->engine->prompt_graphs) out->prompt_launches = out->launches * m->layers * attention / of_layers;
-    else out->prompt_launches = out->launches;
+    if (m->engine->prompt_graphs)
+        out->prompt_launches = out->launches * m->layers * attention / of_layers;
+    else
+        out->prompt_launches = out->launches;
     out->prompt_ms = m->layers * m->engine->prompt_kernels * (FT_K_STEP_PASS_US + m->engine->gap_us) / 1e3;
     out->spread = p.ms > 0 ? log(p.high_ms / p.low_ms) / 2 : 0;
     out->source = p.source;

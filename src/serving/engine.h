@@ -36,23 +36,23 @@ typedef enum ft_experts {
 } ft_experts;
 
 /* X(name, what it says) */
-#define FT_SERVING_FLAGS(X)                                                                            \
-    X(chunked_prefill, "prompts are cut where the token budget ends")                                  \
-    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")   \
-    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                          \
-    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank")  \
-    X(sized_to_load, "in a closed loop: max_sequences is the number of clients")                       \
-    X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                         \
-    X(window_cache, "layers with a sliding window cache no more than the window")                      \
-    X(prefix_cache, "a prefix that prompts share with earlier ones is not computed again")             \
-    X(prefix_at_once, "others find a prompt's blocks already in the step that computes them")          \
-    X(budget_of_load, "in a closed loop: token_budget is one prompt plus what clients decode plus 64") \
-    X(library_sums, "all-reduces over tensor ranks are NCCL's, not its own kernels")                   \
-    X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                  \
+#define FT_SERVING_FLAGS(X)                                                                                   \
+    X(chunked_prefill, "prompts are cut where the token budget ends")                                         \
+    X(fp8_cache, "the cache is fp8 beside fp8 and fp4 weights, on GPUs whose kernels issue tcgen05")          \
+    X(fp8_cache_everywhere, "the same on every GPU with fp8")                                                 \
+    X(budget_of_rank, "token_budget and max_sequences are those of one attention-data-parallel rank")         \
+    X(sized_to_load, "in a closed loop: max_sequences is the number of clients")                              \
+    X(fp8_blocks, "fp8 checkpoints of the model have a scale for every block")                                \
+    X(window_cache, "layers with a sliding window cache no more than the window")                             \
+    X(prefix_cache, "a prefix that prompts share with earlier ones is not computed again")                    \
+    X(prefix_at_once, "others find a prompt's blocks already in the step that computes them")                 \
+    X(budget_of_load, "in a closed loop: token_budget is one prompt plus what clients decode plus 64")        \
+    X(library_sums, "all-reduces over tensor ranks are NCCL's, not its own kernels")                          \
+    X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                         \
     X(prompt_graphs, "prompts are replayed too, in pieces between their attention, whose launches are left")  \
     X(padded_graphs, "a batch without a graph of its size is padded to one; if not, only powers of two have") \
-    X(narrows_attended, "a separate kernel quantises attention's output for an 8-bit GEMM")            \
-    X(writes_out, "prefill attention is two batched GEMMs with a softmax between them")                \
+    X(narrows_attended, "a separate kernel quantises attention's output for an 8-bit GEMM")                   \
+    X(writes_out, "prefill attention is two batched GEMMs with a softmax between them")                       \
     X(walks_heads, "in decoding, query heads read keys one by one on vector units, except shared_group")
 /* X(name, enum, words, what it says) */
 #define FT_SERVING_WORDS(X)                                                                        \

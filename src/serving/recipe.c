@@ -12,15 +12,15 @@
 #include "serving/engine.h"
 
 /* X(key, what holds of a number n) */
-#define CONDITIONS(X)                        \
-    X("hidden_from", (double)s->hidden >= n) \
-    X("vocab_from", (double)s->vocab >= n)   \
-    X("tp_below", (double)s->tp < n)         \
-    X("tp_from", (double)s->tp >= n)         \
-    X("dp_from", (double)s->dp >= n)         \
-    X("ep_below", (double)s->ep < n)         \
-    X("isl", s->isl == n)                    \
-    X("osl", s->osl == n)                    \
+#define CONDITIONS(X)                          \
+    X("hidden_from", (double)s->hidden >= n)   \
+    X("vocab_from", (double)s->vocab >= n)     \
+    X("tp_below", (double)s->tp < n)           \
+    X("tp_from", (double)s->tp >= n)           \
+    X("dp_from", (double)s->dp >= n)           \
+    X("ep_below", (double)s->ep < n)           \
+    X("isl", s->isl == n)                      \
+    X("osl", s->osl == n)                      \
     X("clients_from", (double)s->clients >= n) \
     X("clients_below", (double)s->clients < n)
 

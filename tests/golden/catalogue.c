@@ -101,8 +101,8 @@ static json_t *asked_of(const json_t *row)
         return request;
     }
     request = json_pack("{s:O, s:O, s:O, s:O, s:s, s:s, s:s}", "model", json_object_get(row, "model"), "task",
-                                json_object_get(row, "task"), "batch", json_object_get(row, "batch"), "seq",
-                                json_object_get(row, "seq"), "gpu", "h200_sxm", "dtype", "bf16", "attention", "sdpa");
+                        json_object_get(row, "task"), "batch", json_object_get(row, "batch"), "seq",
+                        json_object_get(row, "seq"), "gpu", "h200_sxm", "dtype", "bf16", "attention", "sdpa");
     assert_non_null(request);
     if (!strcmp(json_string_value(json_object_get(row, "task")), "train"))
         json_object_set_new(request, "optimizer", json_string("none"));

@@ -218,14 +218,10 @@ static void whole_pictures_are_met(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pictures_are_met),
-        cmocka_unit_test(engines_are_met),
-        cmocka_unit_test(denoisers_are_met),
-        cmocka_unit_test(encoders_are_met),
-        cmocka_unit_test(traces_are_met),
-        cmocka_unit_test(held_boards_are_met),
-        cmocka_unit_test(steady_steps_are_met),
-        cmocka_unit_test(asked_as_they_ran_they_are_nearer),
+        cmocka_unit_test(pictures_are_met),       cmocka_unit_test(engines_are_met),
+        cmocka_unit_test(denoisers_are_met),      cmocka_unit_test(encoders_are_met),
+        cmocka_unit_test(traces_are_met),         cmocka_unit_test(held_boards_are_met),
+        cmocka_unit_test(steady_steps_are_met),   cmocka_unit_test(asked_as_they_ran_they_are_nearer),
         cmocka_unit_test(whole_pictures_are_met),
     };
     return cmocka_run_group_tests(tests, golden_open, golden_close);

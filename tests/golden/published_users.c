@@ -278,8 +278,8 @@ static void pictures_of_users_are_met(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_of_users_are_met), cmocka_unit_test(peaks_of_users_are_met),
+        cmocka_unit_test(times_of_users_are_met),       cmocka_unit_test(peaks_of_users_are_met),
         cmocka_unit_test(runs_on_rented_cards_are_met), cmocka_unit_test(runs_of_trainers_are_met),
-        cmocka_unit_test(runs_of_publishers_are_met), cmocka_unit_test(pictures_of_users_are_met)};
+        cmocka_unit_test(runs_of_publishers_are_met),   cmocka_unit_test(pictures_of_users_are_met)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

@@ -55,9 +55,8 @@ static void twice_the_rows_or_columns_is_never_faster(void **state)
                           taller = row(names[i], FT_PASS_FWD, 2 * rows, cols);
                     ft_op wider = row(names[i], FT_PASS_FWD, rows, 2 * cols);
                     double ms = limit_ms(&device, &op);
-                    bool falls =
-                        (limit_ms(&device, &taller) < ms * 0.999 && !turns_to_another_kernel(&op, &taller)) ||
-                        (limit_ms(&device, &wider) < ms * 0.999 && !turns_to_another_kernel(&op, &wider));
+                    bool falls = (limit_ms(&device, &taller) < ms * 0.999 && !turns_to_another_kernel(&op, &taller)) ||
+                                 (limit_ms(&device, &wider) < ms * 0.999 && !turns_to_another_kernel(&op, &wider));
                     if (falls)
                         fail_msg("%s on %s falls beyond %lld x %lld", names[i], device.name, (long long)rows,
                                  (long long)cols);
@@ -166,10 +165,10 @@ static void softmax_has_a_kernel_for_each_width(void **state)
         int64_t cols;
         ft_pass pass;
         ft_row_kernel kernel;
-    } cases[] = {{2048, FT_PASS_FWD, FT_ROW_WARP},    {2049, FT_PASS_FWD, FT_ROW_REGISTERS},
+    } cases[] = {{2048, FT_PASS_FWD, FT_ROW_WARP},      {2049, FT_PASS_FWD, FT_ROW_REGISTERS},
                  {9216, FT_PASS_FWD, FT_ROW_REGISTERS}, {9224, FT_PASS_FWD, FT_ROW_SHARED},
-                 {9217, FT_PASS_FWD, FT_ROW_MEMORY},  {32000, FT_PASS_FWD, FT_ROW_MEMORY},
-                 {1024, FT_PASS_BWD, FT_ROW_WARP},    {1032, FT_PASS_BWD, FT_ROW_SHARED},
+                 {9217, FT_PASS_FWD, FT_ROW_MEMORY},    {32000, FT_PASS_FWD, FT_ROW_MEMORY},
+                 {1024, FT_PASS_BWD, FT_ROW_WARP},      {1032, FT_PASS_BWD, FT_ROW_SHARED},
                  {1028, FT_PASS_BWD, FT_ROW_MEMORY}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ft_row_layout g = layout("softmax", cases[i].pass, FT_BF16, 100, cases[i].cols, false);

@@ -226,11 +226,15 @@ static void beyond_its_positions_is_a_warning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_the_contracts), cmocka_unit_test(attention_left_out_is_the_library_s),
+        cmocka_unit_test(defaults_are_the_contracts),
+        cmocka_unit_test(attention_left_out_is_the_library_s),
         cmocka_unit_test(every_key_has_its_place),
-        cmocka_unit_test(formats_follow_each_other),           cmocka_unit_test(adapters_are_asked_for),
-        cmocka_unit_test(memory_is_of_training_or_of_a_cache), cmocka_unit_test(images_have_no_sequence),
-        cmocka_unit_test(what_cannot_be_is_refused),           cmocka_unit_test(beyond_its_positions_is_a_warning),
+        cmocka_unit_test(formats_follow_each_other),
+        cmocka_unit_test(adapters_are_asked_for),
+        cmocka_unit_test(memory_is_of_training_or_of_a_cache),
+        cmocka_unit_test(images_have_no_sequence),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(beyond_its_positions_is_a_warning),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

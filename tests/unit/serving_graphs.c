@@ -94,12 +94,9 @@ static void kernels_overlap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_of_no_graph_are_launched),
-        cmocka_unit_test(pieces_of_prompts_are_replayed),
-        cmocka_unit_test(a_generator_left_out_padding),
-        cmocka_unit_test(a_script_has_pieces),
-        cmocka_unit_test(triton_is_launched_from_python),
-        cmocka_unit_test(kernels_overlap),
+        cmocka_unit_test(batches_of_no_graph_are_launched), cmocka_unit_test(pieces_of_prompts_are_replayed),
+        cmocka_unit_test(a_generator_left_out_padding),     cmocka_unit_test(a_script_has_pieces),
+        cmocka_unit_test(triton_is_launched_from_python),   cmocka_unit_test(kernels_overlap),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }

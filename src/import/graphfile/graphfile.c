@@ -351,8 +351,9 @@ static ft_status read_traced_masks(const json_t *object, const char *where, ft_a
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err)
 {
     int64_t version = 0;
-    static const char *const keys[] = {"foretell_graph", "name", "inputs",    "blocks",     "source",      "batch",
-                                       "seq",            "recompute",  "held_bytes", "tokens", "traced_masks"};
+    static const char *const keys[] = {"foretell_graph", "name",   "inputs",      "blocks",
+                                       "source",         "batch",  "seq",         "recompute",
+                                       "held_bytes",     "tokens", "traced_masks"};
     FT_TRY(ft__json_known_keys(object, keys, sizeof keys / sizeof *keys, where, err));
     FT_TRY(ft__json_whole(object, "foretell_graph", FT_REQUIRED, 1, 1, &version, where, err));
     const json_t *blocks = json_object_get(object, "blocks");
