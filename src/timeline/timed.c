@@ -201,8 +201,8 @@ static double draw_alone(const ft_run *t, const ft_timed *k)
     return ft__power_draw(t->device, &n->op, f->flops, f->ms);
 }
 
-/* The same by what all kernels draw together, those included that wait for memory and leave the board power to spare:
- * what a pass is longer by when the limit is met, as a share of its kernels that arithmetic holds. */
+/* How much longer a pass takes when its kernels together would draw more than the board holds, those included that wait
+ * for memory and leave it power to spare: as a share of the kernels that arithmetic holds. */
 static double energy_lost(const ft_run *t, const ft_step *step, double span)
 {
     double joules = 0, busy = 0, bound = 0;
