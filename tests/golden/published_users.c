@@ -156,7 +156,7 @@ static const bound further[] = {
     {"torchao's float8 page (H100)", 0.285, 0.315, 3},
     {"torchtitan, Qwen 3 32B (H100)", 0.275, 0.195, 4},
     {"Halo, dense (B300)", 0.61, 0.1, 8},
-    {"Halo, experts (8 B300)", 1.315, 1.11, 7},
+    {"Halo, experts (8 B300)", 1.32, 1.11, 7},
     {"aigate, inference on an RTX 4090 (48 GB)", 0.205, 0.205, 4},
 };
 

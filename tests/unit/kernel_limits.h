@@ -57,7 +57,7 @@ static inline double limit_ms(const ft_device *device, const ft_op *op)
         fail_msg("%s fills more features than it names", family->name);
     for (int i = 0; i < family->feature_count; i++)
         if (!isfinite(ph.feature[i])) fail_msg("%s of %s is not a number", family->feature_names[i], op->name);
-    double ms = theta[FT_THETA_LAUNCH_US] * 1e-3 + ph.body_ms;
+    double ms = theta[FT_THETA_LAUNCH_US] * 1e-3 * ft__clock_scale(device) + ph.body_ms;
     if (!isfinite(ms) || !(ms > 0)) fail_msg("%s takes %g ms", op->name, ms);
     return op->timing == FT_TIMING_OP ? ft__op_time(ms, theta[FT_THETA_GAP_US] * 1e-3) : ms;
 }
