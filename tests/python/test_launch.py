@@ -124,7 +124,7 @@ def test_starting() -> None:
     with pytest.raises(foretell.Error, match="did you mean") as caught:
         planned("megatron", ["megatorn"])
     assert caught.value.where == "emit"
-    with pytest.raises(foretell.Error, match="starts no plan"):
+    with pytest.raises(foretell.Error, match="cannot start a plan"):
         planned("megatron", ["accelerate"])
 
 

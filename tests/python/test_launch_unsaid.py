@@ -111,7 +111,7 @@ def test_engines() -> None:
     assert "--enable-lora --max-loras 4 --max-lora-rank 16" in started("vllm", adapters=4)[0]
     assert "--enable-lora --max-loras-per-batch 4 --max-lora-rank 16" in started("sglang", adapters=4)[0]
     assert "has no flag for: adapters" in started("trtllm", adapters=4)[0]
-    for engine, says in (("vllm", '"method": "draft_model", "model": "llama-3.2-1b"'), ("sglang", "STANDALONE --speculative-draft-model-path llama-3.2-1b")):
+    for engine, says in (("vllm", '"method": "draft_model", "model": "meta-llama/Llama-3.2-1B"'), ("sglang", "STANDALONE --speculative-draft-model-path meta-llama/Llama-3.2-1B")):
         text, warnings = started(engine, draft="llama-3.2-1b", acceptance=0.7)
         assert says in text and not any("no flag" in line for line in warnings)
     assert "--dtype float16" in started("vllm", dtype="fp16")[0]
