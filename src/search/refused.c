@@ -56,7 +56,7 @@ static ft_status no_word(const ft_framework *f, const char *where, const char *n
     ft_text would = {0}, named = {0};
     words_of(&would, has, words, count, " or ");
     words_of(&named, asked, words, count, " or ");
-    snprintf(what, sizeof what, "%s has no %s %s", f->title, noun, named.failed || !named.at ? "like that" : named.at);
+    snprintf(what, sizeof what, "%s has no %s: %s", f->title, noun, named.failed || !named.at ? "like that" : named.at);
     ft__text_free(&named);
     return say(&would, where, what, err);
 }
@@ -101,10 +101,10 @@ ft_status ft__plan_refused(const ft_search *s, ft_error *err)
     if (zero && !(zero & f->zero_allowed)) return no_zero(f, r->zero.at[0], err);
     if (!can) return not_offloaded(f, err);
     if (r->schedules && !(r->schedules & f->schedules))
-        return no_word(f, "search.schedule", "schedule", r->schedules, f->schedules, ft__schedule_words,
+        return no_word(f, "search.schedule", "such schedule", r->schedules, f->schedules, ft__schedule_words,
                        FT_SCHEDULE_COUNT, err);
     if (r->recompute && !(r->recompute & f->recompute))
-        return no_word(f, "search.recompute", "recomputation", r->recompute, f->recompute, ft__recompute_words,
+        return no_word(f, "search.recompute", "such recomputation", r->recompute, f->recompute, ft__recompute_words,
                        (int)(sizeof ft__recompute_words / sizeof *ft__recompute_words), err);
     return FT_OK;
 }
