@@ -15,12 +15,12 @@ import sys
 
 import embedding
 
-ROLES = ("tokens", "written_out_sharded", "written_out", "ported", "fused_before_fp8", "fused", "fused_linear", "first_flash", "masters", "eager_shards",
+ROLES = ("tokens", "written_out_sharded", "written_out", "ported", "fused_before_fp8", "fused", "fused_linear", "trainer_fused_linear", "first_flash", "masters", "eager_shards",
          "shards", "replicas", "one")
 ATTENTION = {"flash": "FT_FLASH", "eager": "FT_EAGER", "sdpa": "FT_SDPA", "flash1": "FT_FLASH1", "flash2": "FT_FLASH2",
              "flash3": "FT_FLASH3", "cudnn": "FT_CUDNN"}
 # A file may also say on which version of PyTorch it runs: "pytorch".
-DEFAULTS = ("execution", "attention", "compile_scope", "loss", "cp_kind", "expert_dispatch", "master_weights", "zero")
+DEFAULTS = ("execution", "attention", "compile_scope", "loss", "cp_kind", "expert_dispatch", "master_weights", "clip_grad", "zero")
 LOSSES = {"model": "of_model"}
 MARKS = ("<!-- made from data/stacks -->", "<!-- end -->")
 SCOPES = {"auto": "FT_SCOPE_OPEN", "model": "FT_SCOPE_MODEL", "layers": "FT_SCOPE_LAYERS", "loss": "FT_SCOPE_LOSS"}
@@ -63,6 +63,7 @@ def entry(stack: dict, names: list[str]) -> str:
         f".loss = FT_ENTROPY_{LOSSES.get(defaults['loss'], defaults['loss']).upper()}",
         f".cp_kind = {json.dumps(defaults['cp_kind'])}",
         f".master_weights = {str(defaults['master_weights']).lower()}",
+        f".clip_grad = {str(defaults['clip_grad']).lower()}",
         f".zero = {int(defaults['zero'])}",
         f".pytorch = {json.dumps(defaults.get('pytorch', ''))}",
         f".dispatch_once = {str(defaults['expert_dispatch'] == 'once').lower()}",

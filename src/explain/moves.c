@@ -144,12 +144,14 @@ static bool spread_experts(ft_change *c)
         return true;                       \
     } while (0)
 
-/* Compiled kernels are another way to the same end, so that both are positions of one switch. */
+/* Compiled kernels are another way to the same end, so that both are positions of one switch. Whoever trains goes on
+ * doing so: the Trainer's stack has one of its own for it. */
 static bool join_loss(ft_workload *w)
 {
     if (w->loss == FT_ENTROPY_FUSED_LINEAR) return false;
     w->loss = FT_ENTROPY_FUSED_LINEAR;
-    w->stack = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
+    const ft_stack *alone = ft__default_stacks[FT_STACK_FOR_FUSED_LINEAR];
+    w->stack = w->stack == alone->base ? ft__default_stacks[FT_STACK_FOR_TRAINER_FUSED_LINEAR] : alone;
     return true;
 }
 

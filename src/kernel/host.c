@@ -176,6 +176,11 @@ double ft__host_module_us(const ft_issuer *by, double modules)
                                                                    : 0;
 }
 
+double ft__host_walk_us(const ft_issuer *by, double things)
+{
+    return by->dispatch == FT_DISPATCH_NONE ? 0 : as_operators(by, of(by)->python.walk_us * things);
+}
+
 /* Behind its last kernels a pass makes its results up; a framework of its own layers hands tensors on. */
 double ft__host_results_us(const ft_issuer *by)
 {

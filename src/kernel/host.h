@@ -18,8 +18,8 @@ typedef struct ft_host {
     char lines[48];  /* "GeForce, TITAN": words in the titles of GPUs that stand in such machines; empty: none */
     ft_host_operator operators[FT_VERB_COUNT];
     struct {
-        double module_us, loop_us;
-    } python; /* entering a module; an operator without a model around it */
+        double module_us, loop_us, walk_us;
+    } python; /* entering a module; an operator without a model around it; looking at a module or a parameter */
     struct {
         double launch_us, wait_us;
     } compiled;                                         /* of one kernel by a compiler's wrapper; for the GPU */
@@ -105,6 +105,8 @@ double ft__host_calls(const ft_node *n);
 double ft__host_loop_us(const ft_issuer *by);
 /* Host time of entering `modules` Python modules once, in us. */
 double ft__host_module_us(const ft_issuer *by, double modules);
+/* Of loops in Python that look at `things`, modules and parameters, one after the other. */
+double ft__host_walk_us(const ft_issuer *by, double things);
 /* Once per pass over the model: the Python around it, the replay of a recorded graph. */
 double ft__host_results_us(const ft_issuer *by); /* what a forward pass ends with */
 double ft__host_pass_us(const ft_issuer *by, ft_phase phase);

@@ -26,6 +26,7 @@ typedef struct figure {
 static const figure figures[] = {
     US(python, module),
     US(python, loop),
+    US(python, walk),
     US(compiled, launch),
     US(compiled, wait),
     US(pass_eager, forward),

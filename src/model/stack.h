@@ -97,6 +97,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(tuned_vectors, "decoding, compiled: one-row GEMMs are the compiler's own kernels, not a library's")          \
     X(replays_tokens, "decoding, compiled: a recorded graph is replayed, the next one issued while it runs")       \
     X(launches_block, "the host waits for every kernel before it issues the next (CUDA_LAUNCH_BLOCKING)")          \
+    X(reads_loss, "training: the host reads every micro-batch's loss: it waits for the backward pass to end")      \
     X(native_host, "kernels are issued without Python: the host costs nothing")                                    \
     X(reductions_end, "compiled: a reduction ends its kernel; its consumers read the rows again")                  \
     X(keeps_functions, "compiled: results of costly functions with several readers are stored, not recomputed")    \
@@ -151,6 +152,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(loss_rows, 0, 1e6, "eager sft: tokens that head and loss take at a time, and again in backward; 0: all")        \
     X(loss_chunk_gib, 0, 1e3, "`fused_linear`: GiB of fp32 logits that a chunk has at most; 0: Liger's own rows")     \
     X(loss_figures, 0, 8, "extra losses computed from every micro-batch's logits, for logging")                       \
+    X(module_walks, 0, 10, "training: loops in Python over all modules and parameters before every forward pass")     \
     X(vocab_multiple, 0, 1e6, "the vocabulary is padded to a multiple of this; 0: as in the config")                  \
     X(grouped_product_calls, 1, 100, "host cost of a grouped GEMM over experts, in plain GEMMs")                      \
     X(routing_kernels, 0, 1000,                                                                                       \
@@ -172,6 +174,7 @@ typedef struct ft_stack {
     ft_entropy loss;
     char cp_kind[16]; /* how context ranks exchange keys: a word of layout.h */
     bool master_weights;
+    bool clip_grad;
     int zero;           /* over more than one data rank */
     char pytorch[16];   /* the version it runs on; "": today's */
     bool dispatch_once; /* a token travels once to a rank and a node with several of its experts */
@@ -199,18 +202,19 @@ const ft_trait *ft__stack_traits(size_t *count);
 
 /* What a request that names no stack is answered with, by what it says: the first of these that holds. */
 typedef enum ft_stack_role {
-    FT_STACK_FOR_TOKENS,              /* decode, execution compile */
-    FT_STACK_FOR_WRITTEN_OUT_SHARDED, /* execution fused around attention that is written out, without sp, zero 1 */
-    FT_STACK_FOR_WRITTEN_OUT,         /* the same without zero 1 */
-    FT_STACK_FOR_PORTED,              /* execution fused below 16 bits, on a GPU that this stack's file names */
-    FT_STACK_FOR_FUSED_BEFORE_FP8,    /* execution fused, training on a GPU without fp8 */
-    FT_STACK_FOR_FUSED,               /* execution fused */
-    FT_STACK_FOR_FUSED_LINEAR,        /* loss fused_linear, execution eager */
-    FT_STACK_FOR_FIRST_FLASH,         /* master_weights, and attention is said to be flash1 */
-    FT_STACK_FOR_MASTERS,             /* master_weights */
-    FT_STACK_FOR_EAGER_SHARDS,        /* zero 3, execution eager */
-    FT_STACK_FOR_SHARDS,              /* zero 2 or 3 */
-    FT_STACK_FOR_REPLICAS,            /* several data ranks */
+    FT_STACK_FOR_TOKENS,               /* decode, execution compile */
+    FT_STACK_FOR_WRITTEN_OUT_SHARDED,  /* execution fused around attention that is written out, without sp, zero 1 */
+    FT_STACK_FOR_WRITTEN_OUT,          /* the same without zero 1 */
+    FT_STACK_FOR_PORTED,               /* execution fused below 16 bits, on a GPU that this stack's file names */
+    FT_STACK_FOR_FUSED_BEFORE_FP8,     /* execution fused, training on a GPU without fp8 */
+    FT_STACK_FOR_FUSED,                /* execution fused */
+    FT_STACK_FOR_FUSED_LINEAR,         /* loss fused_linear, execution eager */
+    FT_STACK_FOR_TRAINER_FUSED_LINEAR, /* advice to the stack that the one before stands on */
+    FT_STACK_FOR_FIRST_FLASH,          /* master_weights, and attention is said to be flash1 */
+    FT_STACK_FOR_MASTERS,              /* master_weights */
+    FT_STACK_FOR_EAGER_SHARDS,         /* zero 3, execution eager */
+    FT_STACK_FOR_SHARDS,               /* zero 2 or 3 */
+    FT_STACK_FOR_REPLICAS,             /* several data ranks */
     FT_STACK_FOR_ONE,
     FT_STACK_ROLES
 } ft_stack_role;

@@ -129,8 +129,8 @@ static ft_status read_version(const json_t *said, const char *where, ft_stack *o
 
 static ft_status read_defaults(const json_t *object, const char *where, ft_stack *out, ft_error *err)
 {
-    static const char *const keys[] = {"execution",       "attention", "compile_scope",  "loss",   "cp_kind",
-                                       "expert_dispatch", "zero",      "master_weights", "pytorch"};
+    static const char *const keys[] = {"execution",       "attention", "compile_scope",  "loss",      "cp_kind",
+                                       "expert_dispatch", "zero",      "master_weights", "clip_grad", "pytorch"};
     static const char *const scopes[] = {"auto", "model", "layers", "loss"};
     static const char *const kinds[] = {"ring", "ulysses", "gather", "pytorch"};
     static const char *const dispatches[] = {"copies", "once"};
@@ -151,6 +151,7 @@ static ft_status read_defaults(const json_t *object, const char *where, ft_stack
     FT_TRY(read_word(said, "cp_kind", kinds, COUNT(kinds), at, &kind, err));
     FT_TRY(read_word(said, "expert_dispatch", dispatches, COUNT(dispatches), at, &dispatch, err));
     FT_TRY(ft__json_bool(said, "master_weights", FT_OPTIONAL, &out->master_weights, at, err));
+    FT_TRY(ft__json_bool(said, "clip_grad", FT_OPTIONAL, &out->clip_grad, at, err));
     FT_TRY(ft__json_whole(said, "zero", FT_OPTIONAL, 0, 3, &zero, at, err));
     FT_TRY(read_version(said, at, out, err));
     out->attention = (ft_attention_kind)attention;

@@ -350,4 +350,5 @@ void ft__lanes_run(const ft_lanes *l, ft_phase phase, bool gathers, bool scatter
     /* The phase is over when what its last nodes sent has arrived; gradients may still travel. */
     for (int a = 0; a < FT_AXIS_COUNT; a++)
         if (a != FT_AXIS_DATA) c->gpu = fmax(c->gpu, c->lane[a]);
+    if (l->reads_loss && phase == FT_BACKWARD) c->host = c->gpu = fmax(c->host, c->gpu);
 }

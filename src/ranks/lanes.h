@@ -64,6 +64,7 @@ typedef struct ft_lanes {
     const bool *pieces; /* by node: an exchange in pieces beside the product that reads or makes what it moves;
                               * NULL: none does */
     double piece_count; /* so many */
+    bool reads_loss;    /* behind a backward pass the host waits for the GPU */
     bool async;         /* exchanges start when their operand is there; otherwise after all kernels before */
     bool stands;        /* kernels stand still while an exchange runs: through slots of PCIe (docs/models/layout.md) */
     double slowdown;    /* how much slower kernels run while an exchange runs beside them: 0.1 for a tenth */

@@ -256,6 +256,7 @@ static ft_status lanes_of(const ft_ranks *r, const ft_graph *g, const ft_step *s
                             .latency = step->pace->latency,
                             .gap = step->pace->gap,
                             .queue = step->pace->queue,
+                            .reads_loss = step->pace->reads_loss,
                             .holds = ft__ranks_holds(r->parallel, r->work),
                             .piece_count = (double)r->parallel->tp,
                             .async = overlapping,

@@ -167,6 +167,9 @@ static void settle_stack(const ft_said *said, ft_model_request *out)
     if (!ft__given(said, FT_KEY_ID_COMPILE_SCOPE)) w->scope = stack->compile_scope;
     bool narrow = w->task == FT_TRAIN && !w->autocast && ft_dtype_bytes(w->dtype) <= 2;
     if (!ft__given(said, FT_KEY_ID_MASTER_WEIGHTS)) w->master_weights = narrow && stack->master_weights;
+    /* An update within the backward pass has no norm of all gradients to clip by. */
+    const bool at_once = ft__switch_of(said, FT_KEY_ID_IN_BACKWARD);
+    if (!ft__given(said, FT_KEY_ID_CLIP_GRAD)) w->clip = w->task == FT_TRAIN && stack->clip_grad && !at_once;
 }
 
 /* "zero" 0 is what sources leave unsaid: where software that shards in any case is meant, the answer says so. */
@@ -209,9 +212,9 @@ static ft_status settle_words(const ft_said *said, ft_model_request *out, ft_err
     w->recompute = (ft_recompute)ft__word_of(said, FT_KEY_ID_RECOMPUTE);
     w->nchw = ft__word_of(said, FT_KEY_ID_IMAGE_LAYOUT) == 1; /* of images; other models have no such thing */
     w->master_weights = ft__switch_of(said, FT_KEY_ID_MASTER_WEIGHTS);
+    w->clip = ft__switch_of(said, FT_KEY_ID_CLIP_GRAD);
     settle_stack(said, out);
     FT_TRY(settle_modules(said, w, err));
-    w->clip = ft__switch_of(said, FT_KEY_ID_CLIP_GRAD);
     w->host_us_per_op = ft__real_of(said, FT_KEY_ID_HOST_US);
     if (ft__given(said, FT_KEY_ID_HOST_US) && w->host_us_per_op <= 0)
         w->host_us_per_op = 1e-6; /* said to be nothing; 0 means modelled */

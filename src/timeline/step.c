@@ -260,6 +260,17 @@ ft_issuer ft__step_host(const ft_workload *work, const ft_device *device)
                        .low_product_calls = served ? 1 : ft__stack(work)->low_product_calls};
 }
 
+/* A trainer's own loops over the model: training mode, parameters counted for what a step is worth in operations. */
+static double walks_ms(const ft_run *t)
+{
+    const double walks = t->work->task == FT_TRAIN ? ft__stack(t->work)->module_walks : 0;
+    double things = (double)t->g->parameter_tensors;
+    for (int32_t b = 0; b < t->g->block_count; b++)
+        if (t->g->blocks[b].phase == FT_FORWARD)
+            things += (double)t->g->blocks[b].modules * (double)t->g->blocks[b].repeat;
+    return walks * ft__host_walk_us(&t->host, things) * 1e-3;
+}
+
 /* What the host takes for kernels, blocks and passes; `entry` gets that of every block. */
 static ft_pace pace_of(const ft_run *t, double *entry)
 {
@@ -271,6 +282,7 @@ static ft_pace pace_of(const ft_run *t, double *entry)
                     .gap = ft__host_gap_us(&t->host) * 1e-3,
                     .queue = ft__host_queue(&t->host),
                     .accumulate = work->accumulate,
+                    .reads_loss = work->task == FT_TRAIN && ft__stack(work)->reads_loss,
                     .host_scale = 1,
                     .gpu_scale = 1};
     for (int32_t b = 0; b < g->block_count; b++)
@@ -281,6 +293,7 @@ static ft_pace pace_of(const ft_run *t, double *entry)
     for (int i = 0; i < FT_PHASE_COUNT; i++)
         pace.pass[i] = whole && i != FT_UPDATE ? 0 : ft__host_pass_us(&t->host, (ft_phase)i) * 1e-3;
     pace.pass[FT_FORWARD] += new_shapes(g, work) * ft__host_plan_us(&t->host, t->device) * 1e-3;
+    if (!whole) pace.pass[FT_FORWARD] += walks_ms(t);
     pace.slowest = ft__host_slowest(&t->host, work->company);
     for (int32_t i = 0; i < g->node_count; i++) t->costs[i].host *= pace.slowest;
     for (int32_t b = 0; b < g->block_count; b++) entry[b] *= pace.slowest;

@@ -94,6 +94,7 @@ static void run_phase(const ft_graph *g, const ft_pace *p, bool update, streams 
         }
         run_block(g, p, i, s);
     }
+    if (p->reads_loss && !update) s->host = s->gpu = fmax(s->host, s->gpu);
 }
 
 ft_walked ft__stream_walk(const ft_graph *g, const ft_pace *p)

@@ -20,6 +20,7 @@ typedef struct ft_pace {
     double latency, gap;
     double queue;       /* kernels that may wait */
     int64_t accumulate; /* forward and backward run this often, the update once */
+    bool reads_loss;    /* behind each of them the host waits for the GPU */
     double slowest;     /* what the host's times are multiplied by: the slowest of the processes that meet */
     double host_scale, gpu_scale;
 } ft_pace;

@@ -1,0 +1,89 @@
+/* Steps of Hugging Face's Trainer as users call it (data/measurements/h200/trainer.jsonl), forecast before they were
+ * measured and again with what its code was then seen to do: gradients are clipped, every loss is read, and all modules
+ * are visited between steps. The host's microseconds for a visit were set on twelve of them (trainer_parts.jsonl). */
+#include <math.h>
+#include <string.h>
+
+#include "golden.h"
+
+static json_t *asked(const json_t *row, const char *more)
+{
+    json_t *request = json_deep_copy(json_object_get(row, "request")), *also = json_loads(more, 0, NULL);
+    assert_non_null(request);
+    assert_non_null(also);
+    json_object_update(request, json_object_get(row, "also"));
+    if (json_object_get(row, "ran")) json_object_update(request, json_object_get(row, "ran"));
+    json_object_update(request, also);
+    char *text = json_dumps(request, JSON_COMPACT);
+    assert_non_null(text);
+    json_t *answer = golden_ask("%s", text);
+    free(text);
+    json_decref(also);
+    json_decref(request);
+    return answer;
+}
+
+static double measured(const json_t *row, const char *key) { return json_number_value(json_object_get(row, key)); }
+
+/* Sequences of many lengths: nearly every step is the first of its length, and cuDNN plans attention anew. */
+static bool meets_new_lengths(const json_t *row) { return json_object_get(row, "lengths") != NULL; }
+
+typedef struct errors {
+    double sum;
+    int count;
+} errors;
+
+static void add(errors *e, double forecast, double truth)
+{
+    e->sum += fabs(forecast / truth - 1);
+    e->count++;
+}
+
+static void steps_and_peaks_are_forecast(void **state)
+{
+    (void)state;
+    json_t *rows = golden_rows("measurements/h200/trainer.jsonl"), *row;
+    errors by_gpu = {0}, by_host = {0}, peaks = {0};
+    size_t n;
+    json_array_foreach (rows, n, row) {
+        json_t *a = asked(row, "{}");
+        const bool host = golden_figure(a, "host_ms") > golden_figure(a, "busy_ms");
+        if (!meets_new_lengths(row))
+            add(host ? &by_host : &by_gpu, golden_figure(a, "step_ms"), measured(row, "step_ms"));
+        add(&peaks, golden_figure(a, "memory.peak_bytes"), measured(row, "peak_bytes"));
+        json_decref(a);
+    }
+    json_decref(rows);
+    assert_int_equal(by_gpu.count + by_host.count, 25);
+    golden_holds(by_gpu.sum / by_gpu.count < 0.045, "held by the GPU: %.3f, at most 0.045", by_gpu.sum / by_gpu.count);
+    golden_holds(by_host.sum / by_host.count < 0.14, "by the host: %.3f, at most 0.14", by_host.sum / by_host.count);
+    golden_holds(peaks.sum / peaks.count < 0.01, "peaks: %.4f, at most 0.01", peaks.sum / peaks.count);
+}
+
+/* What the Trainer does between two steps is its own: a loop of one's own does none of it unless it says so. */
+static void what_the_trainer_adds_is_said(void **state)
+{
+    (void)state;
+    json_t *rows = golden_rows("measurements/h200/trainer_parts.jsonl"), *row;
+    size_t n;
+    json_array_foreach (rows, n, row) {
+        json_t *trainer = asked(row, "{}"), *clipped = asked(row, "{\"stack\": \"pytorch\", \"clip_grad\": true}"),
+               *bare = asked(row, "{\"stack\": \"pytorch\"}"), *unclipped = asked(row, "{\"clip_grad\": false}");
+        const double with = golden_figure(trainer, "step_ms"), clips = golden_figure(clipped, "step_ms");
+        golden_holds(with > clips, "the Trainer's %.2f ms, a loop that clips %.2f", with, clips);
+        golden_holds(clips > golden_figure(bare, "step_ms"), "%.2f ms, and more where it clips", clips);
+        golden_holds(with > golden_figure(unclipped, "step_ms"), "%.2f ms, less where it is told not to clip", with);
+        json_decref(trainer);
+        json_decref(clipped);
+        json_decref(bare);
+        json_decref(unclipped);
+    }
+    json_decref(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_and_peaks_are_forecast),
+                                       cmocka_unit_test(what_the_trainer_adds_is_said)};
+    return cmocka_run_group_tests(tests, golden_open, golden_close);
+}
