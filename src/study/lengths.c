@@ -269,6 +269,7 @@ ft_status ft__lengths_of(const ft_context *ft, ft_scratch *s, const ft_model_req
     out->kept = ft__mix_kept(&r->lengths, seq);
     if (r->ask != FT_ASK_MEMORY) {
         FT_TRY(settle(ft, s, r, quantile, &grid, out, err));
+        out->fresh = ft__new_lengths(r, out->kept);
     } else {
         for (int i = 0; i < NODES; i++)
             out->padded += ft__mix_padded(&r->lengths, seq, r->work.batch, (i + 0.5) / NODES) / NODES;

@@ -2,6 +2,7 @@
 #ifndef FT_STUDY_LENGTHS_H
 #define FT_STUDY_LENGTHS_H
 #include "study/context.h"
+#include "study/new_lengths.h"
 #include "study/step.h"
 
 /* Tokens of a sequence, over all batches of a run. */
@@ -12,6 +13,7 @@ typedef struct ft_lengths_view {
     double kept;                        /* share of sequences that are trained on */
     double useful;                      /* share of a step's tokens that are no padding */
     double sd_ms, p10_ms, p90_ms;       /* of a step's time, from step to step */
+    ft_new_lengths fresh;               /* batches that are the first of their length */
     double waits_ms;                    /* of the mean: for ranks with longer sequences */
     double flops, executed;             /* means, of what the typical step has: shares */
     ft_memory memory;                   /* of the longest batch, reserved after all others */

@@ -2,6 +2,7 @@
  * measured and again with what its code was then seen to do: gradients are clipped, every loss is read, and all modules
  * are visited between steps. The host's microseconds for a visit were set on twelve of them (trainer_parts.jsonl). */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "golden.h"
@@ -60,6 +61,33 @@ static void steps_and_peaks_are_forecast(void **state)
     golden_holds(peaks.sum / peaks.count < 0.01, "peaks: %.4f, at most 0.01", peaks.sum / peaks.count);
 }
 
+static int rising(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static void new_lengths_wait_for_plans(void **state)
+{
+    (void)state;
+    enum { MOST = 64 };
+    json_t *rows = golden_rows("measurements/h200/trainer.jsonl"), *row, *step;
+    double ms[MOST];
+    size_t n, i;
+    json_array_foreach (rows, n, row) {
+        if (strcmp(json_string_value(json_object_get(row, "id")), "llama-1b-padded") != 0) continue;
+        const json_t *steps = json_object_get(row, "steps_ms");
+        assert_true(json_array_size(steps) <= MOST);
+        json_array_foreach (steps, i, step) ms[i] = json_number_value(step);
+        qsort(ms, json_array_size(steps), sizeof *ms, rising);
+        json_t *a = asked(row, "{}");
+        const double longer = ms[json_array_size(steps) / 2] - golden_figure(a, "step_ms");
+        golden_near("a new length", golden_figure(a, "lengths.new_length_ms"), longer, 0.15);
+        json_decref(a);
+    }
+    json_decref(rows);
+}
+
 /* What the Trainer does between two steps is its own: a loop of one's own does none of it unless it says so. */
 static void what_the_trainer_adds_is_said(void **state)
 {
@@ -84,6 +112,7 @@ static void what_the_trainer_adds_is_said(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(steps_and_peaks_are_forecast),
+                                       cmocka_unit_test(new_lengths_wait_for_plans),
                                        cmocka_unit_test(what_the_trainer_adds_is_said)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

@@ -75,6 +75,11 @@ static void add_lengths(ft_text *out, const ft_step_view *v)
         ft__answer_figure(out, "step_p10_ms", l->p10_ms);
         ft__answer_figure(out, "step_p90_ms", l->p90_ms);
         ft__answer_figure(out, "waits_ms", l->waits_ms);
+        if (l->fresh.ms > 0) {
+            ft__answer_figure(out, "new_length_ms", l->fresh.ms);
+            ft__answer_figure(out, "new_lengths", l->fresh.count);
+            ft__answer_figure(out, "run_batches", l->fresh.batches);
+        }
     }
     ft__json_close(out);
 }

@@ -119,6 +119,14 @@ static void length_lines(ft_text *out, const ft_style *style, const ft_step_view
     add_time(&b, l->p90_ms, v->step->step_ms);
     ft__text_add(&b, " in eight of ten");
     ft__line(out, style, "varies", &a, b.at);
+    if (l->fresh.ms > 0) {
+        ft__text_empty(&a);
+        ft__text_empty(&b);
+        add_time(&a, l->fresh.ms, l->fresh.ms);
+        ft__text_addf(&b, "more for the first batch of a length: some %.0f of a run's %.0f; pad_multiple leaves fewer",
+                      l->fresh.count, l->fresh.batches);
+        ft__line(out, style, "new lengths", &a, b.at);
+    }
     ft__text_drop(&a, out);
     ft__text_drop(&b, out);
 }
