@@ -8,7 +8,10 @@
  * Composer (trainer/trainer.py, _eval_train_metrics) hands every micro-batch's logits to the model's metrics when it
  * went back. Each of llm-foundry's two is PyTorch's cross_entropy without a gradient (composer/metrics/nlp.py), under
  * autocast: log_softmax in the logits' format, whose result is raised to fp32 for the likelihood. What a forward pass
- * left is gone by then, so that they take time and no room beside the peak. */
+ * left is gone by then, so that they take time and no room beside the peak.
+ *
+ * accelerate hands fp32 to whoever calls a model under its autocast (utils/operations.py, convert_outputs_to_fp32): the
+ * logits are copied once more when the loss is there, and what it saved too. */
 #include "graph/emit.h"
 #include "graph/pointwise.h"
 #include "model/workload.h"
@@ -49,6 +52,16 @@ static int32_t loss_block(const ft_graph *g, ft_tensor *logits)
     return -1;
 }
 
+/* To fp32. */
+static ft_op cast_of(ft_dtype from, double numel, double bytes)
+{
+    ft_op op = {.kind = FT_OP_ELEMENTWISE, .name = ft__cast_name(FT_FP32), .dtype = from, .kv_dtype = from};
+    op.u.elementwise.numel = (int64_t)numel;
+    op.u.elementwise.inputs = 1;
+    op.u.elementwise.bytes = numel * (bytes + ft_dtype_bytes(FT_FP32));
+    return op;
+}
+
 bool ft__loss_figures(ft_graph *g, int figures)
 {
     ft_tensor logits = {0};
@@ -60,11 +73,7 @@ bool ft__loss_figures(ft_graph *g, int figures)
     ft_node made[3] = {ft__node_of(FT_DO_ROW, FT_AT(LOSS)), ft__node_of(FT_DO_POINTWISE, FT_AT(LOSS)),
                        ft__node_of(FT_DO_LOSS, FT_AT(LOSS))};
     made[0].op = ft__row_kernel("log_softmax", FT_PASS_FWD, logits.rows, logits.cols, logits.dtype);
-    made[1].op = (ft_op){.kind = FT_OP_ELEMENTWISE, .name = ft__cast_name(FT_FP32), .dtype = logits.dtype};
-    made[1].op.kv_dtype = logits.dtype;
-    made[1].op.u.elementwise.numel = (int64_t)numel;
-    made[1].op.u.elementwise.inputs = 1;
-    made[1].op.u.elementwise.bytes = numel * (logits.element_bytes + ft_dtype_bytes(FT_FP32));
+    made[1].op = cast_of(logits.dtype, numel, logits.element_bytes);
     made[2].op = ft__bytes_kernel("nll_loss", FT_FP32, (double)logits.rows * 64, (double)logits.rows);
     const bool wide = ft_dtype_bytes(logits.dtype) >= ft_dtype_bytes(FT_FP32);
     const int count = wide ? 2 : 3;
@@ -74,4 +83,26 @@ bool ft__loss_figures(ft_graph *g, int figures)
         made[i].count = (float)figures;
     }
     return ft__graph_insert(g, back, g->blocks[back].first + g->blocks[back].count, made, count);
+}
+
+bool ft__loss_returns_wide(ft_graph *g)
+{
+    ft_tensor made;
+    const int32_t forward = loss_block(g, &made);
+    ft_ref logits = FT_NONE;
+    for (int32_t i = 0; i < g->node_count; i++) {
+        const ft_node *n = &g->nodes[i];
+        const bool head = n->phase == FT_FORWARD && n->verb == FT_DO_LINEAR && ft__node_site(n) == FT_SITE_LM_HEAD;
+        if (head) logits = n->out[0];
+    }
+    if (forward < 0 || logits == FT_NONE) return true;
+    const ft_tensor *t = &g->tensors[logits];
+    if (ft_dtype_bytes(t->dtype) >= ft_dtype_bytes(FT_FP32)) return true;
+    const double numel = ft__tensor_numel(t), wide = numel * ft_dtype_bytes(FT_FP32);
+    ft_node copy = ft__node_of(FT_DO_COPY, FT_AT(LOSS));
+    copy.op = cast_of(t->dtype, numel, t->element_bytes);
+    copy.phase = FT_FORWARD;
+    copy.workspace = (float)wide; /* gone before the backward pass begins */
+    ft__node_in(&copy, logits);
+    return ft__graph_insert(g, forward, g->blocks[forward].first + g->blocks[forward].count, &copy, 1);
 }

@@ -262,6 +262,8 @@ ft_status ft__model_complete(const ft_arch *arch, const ft_workload *w, ft_graph
         ft__loss_memory(g, kept ? FT_LOSS_KEPT : FT_LOSS_MEGATRON);
     if (w->task == FT_TRAIN && m.stack->loss_figures >= 1 && !ft__loss_figures(g, (int)m.stack->loss_figures))
         ft__build_fail(&m.b, FT_E_MEMORY, "out of memory");
+    const bool returned = w->task == FT_TRAIN && w->autocast && m.stack->raises_outputs && w->loss <= FT_ENTROPY_NARROW;
+    if (returned && !ft__loss_returns_wide(g)) ft__build_fail(&m.b, FT_E_MEMORY, "out of memory");
     if (w->task == FT_TRAIN && (kept || w->loss == FT_ENTROPY_FUSED)) ft__loss_fused(g);
     const bool by_chunks = w->loss == FT_ENTROPY_FUSED_LINEAR && arch->design != FT_SOUND; /* whose loss is CTC's */
     if (w->task == FT_TRAIN && by_chunks && !ft__loss_in_chunks(g, m.stack->loss_chunk_gib))

@@ -85,6 +85,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lowers_packed, "with weights below 16 bits, adapters are in the model's format")                             \
     X(raises_unpacked, "adapters under autocast cast inputs to fp32 where plain operators unpack the weights")     \
     X(lora_casts_model, "adapters under autocast: so is the whole model, norms and powers in fp32")                \
+    X(raises_outputs, "training under autocast: the logits that a model returns are copied to fp32")               \
     X(narrow_words, "under autocast the embedding table, and so what layers pass on, is in the low format")        \
     X(copies_packed, "with 4-bit weights a GEMM's result is copied before its adapter's is added")                 \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \

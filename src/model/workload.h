@@ -335,6 +335,8 @@ bool ft__is_log_softmax(const ft_node *n); /* the loss' own, either way */
 void ft__loss_fused(ft_graph *g);
 /* Losses of the logits that nothing goes back from, for the log; false: no memory. */
 bool ft__loss_figures(ft_graph *g, int figures);
+/* Logits are copied to fp32 behind the loss, for who called the model. False: out of memory. */
+bool ft__loss_returns_wide(ft_graph *g);
 /* Head and loss in chunks of rows: logits and what is made of them are there a chunk at a time, of fp32 logits of `gib`
  * at most (0: Liger's rows). */
 bool ft__loss_in_chunks(ft_graph *g, double gib); /* false: no memory */

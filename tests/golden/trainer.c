@@ -61,6 +61,27 @@ static void steps_and_peaks_are_forecast(void **state)
     golden_holds(peaks.sum / peaks.count < 0.01, "peaks: %.4f, at most 0.01", peaks.sum / peaks.count);
 }
 
+/* Eighteen more, forecast by what the first had shown before they were measured. */
+static void a_second_round_is_forecast(void **state)
+{
+    (void)state;
+    json_t *rows = golden_rows("measurements/h200/trainer_second.jsonl"), *row;
+    errors steps = {0}, peaks = {0};
+    size_t n;
+    json_array_foreach (rows, n, row) {
+        json_t *a = asked(row, "{}");
+        const double ms = measured(row, "step_ms");
+        add(&steps, golden_figure(a, "step_ms"), ms);
+        add(&peaks, golden_figure(a, "memory.peak_bytes"), measured(row, "peak_bytes"));
+        golden_holds(ms > golden_figure(a, "low_ms") && ms < golden_figure(a, "high_ms"), "%.1f ms, outside", ms);
+        json_decref(a);
+    }
+    json_decref(rows);
+    assert_int_equal(steps.count, 18);
+    golden_holds(steps.sum / steps.count < 0.04, "steps: %.3f, at most 0.04", steps.sum / steps.count);
+    golden_holds(peaks.sum / peaks.count < 0.01, "peaks: %.4f, at most 0.01", peaks.sum / peaks.count);
+}
+
 static int rising(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -111,8 +132,8 @@ static void what_the_trainer_adds_is_said(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(steps_and_peaks_are_forecast),
-                                       cmocka_unit_test(new_lengths_wait_for_plans),
-                                       cmocka_unit_test(what_the_trainer_adds_is_said)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_and_peaks_are_forecast), cmocka_unit_test(new_lengths_wait_for_plans),
+        cmocka_unit_test(a_second_round_is_forecast), cmocka_unit_test(what_the_trainer_adds_is_said)};
     return cmocka_run_group_tests(tests, golden_open, golden_close);
 }

@@ -47,6 +47,7 @@ static const turn turns[] = {
     {"widens_gradients", "megatron_deepspeed", "false", "gpt2", FT_BF16, 1, 2, 1, 0, 8, LAUNCHES, -1},
     {"reads_received", "megatron", "true", "gpt2", FT_BF16, 2, 2, 1, 0, 8, STEP, 1},
     {"launches_block", "megatron", "true", "gpt2", FT_BF16, 2, 2, 1, 0, 8, STEP, 1},
+    {"raises_outputs", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 1, 0, 1, LAUNCHES, 1},
     {"reads_loss", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 4, STEP, 1},
     {"reads_loss", "pytorch", "true", "llama-3.2-1b", FT_BF16, 1, 1, 8, 0, 4, STEP, 1},
     {"module_walks", "pytorch", "3", "llama-3.2-1b", FT_BF16, 1, 1, 1, 0, 1, HOST, 1},
@@ -209,6 +210,7 @@ static double figure_of(const turn *t, bool turned)
         r.work.lora_rank = 16;
         r.work.recompute = FT_RECOMPUTE_FULL;
     }
+    if (!strcmp(t->trait, "raises_outputs")) r.work.autocast = true;
     if (!strcmp(t->trait, "by_pytorch"))
         r.work.pytorch = &ft__pytorches[0]; /* gradients are set to zero and added to */
     if (!strcmp(t->trait, "nvfuser")) r.work.execution = FT_RUN_TORCHSCRIPT;
