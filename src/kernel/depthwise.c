@@ -4,10 +4,16 @@
  * cuDNN for fp16 in NCHW where filter, stride and channels suit it, else kernels of PyTorch's own, whatever the format.
  * cuDNN's own are for square filters, one per channel; filters of unequal sides, of one pixel and several per channel
  * fall to kernels that know nothing of the shape. What each spends on a multiply-add is in
- * data/constants/kernel/depthwise.json; what that leaves is learned for the former alone. */
+ * data/constants/kernel/depthwise.json; what that leaves is learned for the former alone.
+ *
+ * On AMD's GPUs it is MIOpen, whose kernels for groups are products with a matrix of one column for each: nearly the
+ * whole tile is filled up, and a result costs the same whatever its filter. The gradient of the pictures is a plain
+ * kernel without any of that. Leaves out: the kernels of their own that 2026 brought for filters of 3x3 and 5x5 over
+ * pictures of some sizes, and of 7x7 on gfx950. */
 #include "kernel/depthwise.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "kernel/depthwise_constants.h"
 #include "kernel/grouped.h"
@@ -106,6 +112,32 @@ static double special_ms(const ft_device *device, const ft_op *op, int part, dou
     return groups > 0 ? fmin(direct, groups) : direct;
 }
 
+/* Clocks of a CU for a result, by the GPU's own row or that of all others, which has no name. */
+static double filled_clocks(const ft_device *device)
+{
+    double others = 0;
+    for (int i = 0; i < FT_K_DEPTHWISE_FILLED_COUNT; i++) {
+        const struct ft__k_depthwise_filled *row = &ft__k_depthwise_filled[i];
+        if (!strcmp(row->capability, device->compute_capability)) return row->clocks;
+        if (!*row->capability) others = row->clocks;
+    }
+    return others;
+}
+
+static ft_own_figures by_filled_tiles(const ft_device *device, const ft_op *op, double results, double bytes)
+{
+    ft_own_figures out = {.spread = FT_K_DEPTHWISE_FILLED_SPREAD, .alone = true};
+    double each_ms = results * filled_clocks(device) / (device->sms * ft__running_mhz(device) * 1e3);
+    for (int part = FORWARD; part < PARTS; part++) {
+        if (!(ft__conv_parts(op) & 1 << part)) continue;
+        double ms = each_ms * (part == INPUT ? FT_K_DEPTHWISE_FILLED_INPUT : 1);
+        out.compute_ms += ms;
+        out.memory_ms += bytes;
+        out.ms += fmax(ms, bytes);
+    }
+    return out;
+}
+
 ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
 {
     double n = (double)op->u.conv.n, c = (double)op->u.conv.c, k = (double)op->u.conv.k, h = (double)op->u.conv.h,
@@ -115,6 +147,7 @@ ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
            ow = floor((w + 2 * (double)op->u.conv.pad - (double)op->u.conv.s) / stride) + 1;
     int by = who(op);
     double bytes = (n * c * h * w + n * k * oh * ow) * e / (FT_K_DEPTHWISE_BANDWIDTH * device->memory_gbps * 1e6);
+    if (device->vendor == FT_VENDOR_AMD) return by_filled_tiles(device, op, n * k * oh * ow, bytes);
     double image = by == NATIVE ? FT_K_DEPTHWISE_IMAGE_PIXELS : 0;
     double seen = by == NATIVE ? needed(op, oh, ow) : 1;
     const double sums[PARTS] = {n * k * oh * ow * taps * seen, n * c * h * w * taps * k / c * seen,

@@ -189,6 +189,27 @@ static void depthwise_filters_are_as_fast_as_their_sm_issues(void **state)
     }
 }
 
+/* MIOpen fills tiles up: 480 channels of 28x28 and 5x5 filters on an MI350X, 64 of 56x56 and 3x3, an MI308X, which is
+ * an MI300X with 80 of its CUs (rocm-libraries, pull request 5645). */
+static void a_depthwise_result_costs_the_same_on_amd(void **state)
+{
+    (void)state;
+    ft_device small = limit_device("mi300x"), device = limit_device("mi350x");
+    ft_op wide = conv(128, 480, 28, 480, 5), narrow = conv(1024, 64, 56, 64, 3);
+    wide.u.conv.groups = 480, narrow.u.conv.groups = 64;
+    wide.u.conv.parts = narrow.u.conv.parts = FT_CONV_RESULT;
+    small.sms = 80;
+    assert_float_equal(ft__depthwise(&device, &wide).ms, 2.78, 0.1 * 2.78);
+    assert_float_equal(ft__depthwise(&device, &narrow).ms, 11.86, 0.1 * 11.86);
+    assert_float_equal(ft__depthwise(&small, &wide).ms, 15.25, 0.1 * 15.25);
+    assert_float_equal(ft__depthwise(&small, &narrow).ms, 65.0, 0.1 * 65.0);
+    ft_op taller = wide;
+    taller.u.conv.r = taller.u.conv.s = 7, taller.u.conv.pad = 3;
+    assert_float_equal(ft__depthwise(&device, &taller).ms, ft__depthwise(&device, &wide).ms, 1e-9);
+    taller.u.conv.parts = FT_CONV_INPUT;
+    assert_true(ft__depthwise(&device, &taller).ms > 2 * ft__depthwise(&device, &wide).ms);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +222,7 @@ int main(void)
         cmocka_unit_test(depthwise_filters_are_as_fast_as_their_sm_issues),
         cmocka_unit_test(formats_and_groups_are_known),
         cmocka_unit_test(taps_beside_the_picture_are_passed_over),
+        cmocka_unit_test(a_depthwise_result_costs_the_same_on_amd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
