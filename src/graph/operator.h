@@ -8,12 +8,15 @@
 #include "foretell.h"
 
 /* Libraries that graphs can name and requests cannot: the Triton kernel that came with FlashAttention's first
- * generation, which a stack may mean by it; and what Transformer Engine takes where `sdpa` and `flash` are asked for,
- * which are the same kernels but on GPUs for which it brings its own. */
+ * generation, which a stack may mean by it; what Transformer Engine takes where `sdpa` and `flash` are asked for, which
+ * are the same kernels but on GPUs for which it brings its own; and what `sdpa` was on AMD's GPUs in earlier versions
+ * of PyTorch. */
 enum {
     FT__LIBRARY_FLASH1_TRITON = FT_LIBRARY_COUNT,
     FT__LIBRARY_ENGINE_OPEN,
     FT__LIBRARY_ENGINE_FLASH,
+    FT__LIBRARY_AOTRITON_FIRST,
+    FT__LIBRARY_AOTRITON_SECOND,
     FT__LIBRARY_COUNT
 };
 

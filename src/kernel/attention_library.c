@@ -21,8 +21,9 @@
  * special-function units with a higher rate than the open kernel, which waits for them; less so with wide heads.
  *
  * On matrix units for which no kernel was measured, the open kernel is what the physics would allow, and PyTorch's own
- * choice is a library like the others: on AMD's it is compiled ahead of time from Triton (AOTriton). Transformer
- * Engine takes others there, whatever is asked for (a stack's engine_attention).
+ * choice is a library like the others: on AMD's it is compiled ahead of time from Triton (AOTriton), and was slower in
+ * earlier versions, most of all going back and under a mask. Transformer Engine takes others there, whatever is asked
+ * for (a stack's engine_attention).
  *
  * FlashAttention's kernels, and cuDNN's, copy to shared memory past the registers. A GPU that cannot has CUTLASS's
  * memory-efficient kernels alone, xformers' (PyTorch's sdp_utils.cpp: flash from sm_80, memory-efficient from sm_50):
@@ -53,11 +54,19 @@ static const char *const names[FT__LIBRARY_COUNT] = {[FT_LIBRARY_OPEN] = "sdpa",
                                                      [FT_LIBRARY_TRITON] = "triton",
                                                      [FT__LIBRARY_FLASH1_TRITON] = "flash1_triton",
                                                      [FT__LIBRARY_ENGINE_OPEN] = "engine",
-                                                     [FT__LIBRARY_ENGINE_FLASH] = "engine"};
+                                                     [FT__LIBRARY_ENGINE_FLASH] = "engine",
+                                                     [FT__LIBRARY_AOTRITON_FIRST] = "aotriton_first",
+                                                     [FT__LIBRARY_AOTRITON_SECOND] = "aotriton_second"};
+
+static bool earlier_aotriton(ft_attention_library library)
+{
+    return (int)library == FT__LIBRARY_AOTRITON_FIRST || (int)library == FT__LIBRARY_AOTRITON_SECOND;
+}
 
 ft_attention_library ft__library_asked_for(ft_attention_library library)
 {
     return (int)library == FT__LIBRARY_ENGINE_OPEN    ? FT_LIBRARY_OPEN
+           : earlier_aotriton(library)                ? FT_LIBRARY_OPEN
            : (int)library == FT__LIBRARY_ENGINE_FLASH ? FT_LIBRARY_FLASH
                                                       : library;
 }
@@ -114,13 +123,21 @@ static const struct ft__k_attention_libraries *row_of(const ft_device *device, f
     return ft__library_asked_for(library) != library ? row_of(device, ft__library_asked_for(library)) : NULL;
 }
 
+/* Of AMD's kernels AOTriton's alone are compiled for fp32. */
+static ft_attention_library asked_of(const ft_device *device, const ft_op *op)
+{
+    const ft_attention_library library = op->u.attention.library;
+    const bool wide = device->matrix_issue == FT_ISSUE_MFMA && ft_dtype_bytes(op->dtype) > 2;
+    return wide && ft__library_asked_for(library) != FT_LIBRARY_OPEN ? FT_LIBRARY_OPEN : library;
+}
+
 bool ft__library_named(const ft_device *device, const ft_op *op)
 {
-    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len <= 1 || ft_dtype_bytes(op->dtype) > 2) return false;
-    ft_attention_library library = op->u.attention.library;
+    const ft_attention_library library = asked_of(device, op);
+    const bool wide = ft_dtype_bytes(op->dtype) > 2 && device->matrix_issue != FT_ISSUE_MFMA;
+    if (op->kind != FT_OP_ATTENTION || op->u.attention.q_len <= 1 || wide) return false;
     if (ft__library_asked_for(library) == FT_LIBRARY_OPEN)
-        return (op->engine == FT_ENGINE_BARE || (op->engine == FT_ENGINE_ANY && running(device, library) != library)) &&
-               row_of(device, library);
+        return (op->engine == FT_ENGINE_BARE || op->engine == FT_ENGINE_ANY) && row_of(device, library);
     return library > FT_LIBRARY_OPEN && (int)library < FT__LIBRARY_COUNT;
 }
 
@@ -134,13 +151,14 @@ static double of_capped(double share, double cap)
 
 static double share_of(const ft_device *device, const ft_op *op)
 {
-    const struct ft__k_attention_libraries *k = row_of(device, op->u.attention.library);
+    const struct ft__k_attention_libraries *k = row_of(device, asked_of(device, op));
     if (!k) return 1;
     double wider = fmin(fmax(log2((double)op->u.attention.head_dim / 64), -1), 2);
     double spared = pow(ft__exp_per_clk(device) / k->exps, -k->spared * exp2(1 - wider));
     double forward = (k->forward + k->forward_wider * wider) * spared,
            back = (k->back + k->back_wider * wider) * spared;
     double cap = ft__matrix_cap(device, op->dtype);
+    if (earlier_aotriton(op->u.attention.library) && op->u.attention.causal) back *= FT_K_ATTENTION_AOTRITON_MASKED;
     forward = of_capped(fmax(forward, k->least), cap), back = of_capped(fmax(back, k->least), cap);
     if (op->pass != FT_PASS_FWD_BWD) return op->pass == FT_PASS_FWD ? forward : back;
     return 1 / (FT_K_ATTENTION_FORWARD_SHARE / forward + FT_K_ATTENTION_BACK_SHARE / back);

@@ -4,7 +4,8 @@
 #define FT_KERNEL_ATTENTION_LIBRARY_H
 #include "foretell.h"
 
-/* Whether a name was given that counts: decoding has kernels of its own, and fp32 one alone (xformers', as measured).
+/* Whether a name was given that counts: decoding has kernels of its own, and fp32 one alone (xformers', as measured,
+ * AOTriton's on AMD's units).
  * No name is a framework's own choice, which is one where the device's units are said to have it. */
 bool ft__library_named(const ft_device *device, const ft_op *op);
 /* What an engine's attention is where it brings no kernels of its own; any other: itself. */

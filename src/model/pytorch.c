@@ -3,12 +3,14 @@
  * The choice is that of aten/src/ATen/native/transformers/cuda/sdp_utils: with FlashAttention's first generation (2.0,
  * 2.1) the memory-efficient kernels come first where they have more blocks to fill a GPU with; the second (2.2) comes
  * before them whatever the shape. Neither takes a mask, which is left to the memory-efficient ones, and in 2.0 to plain
- * operators.
+ * operators. On AMD's GPUs its kernels are AOTriton's since 2.3, memory-efficient ones among them since 2.5.
  *
- * Leaves out: FlashAttention's first generation on Turing, where it ran in fp16; Windows, which had none until 2.2. */
+ * Leaves out: FlashAttention's first generation on Turing, where it ran in fp16; Windows, which had none until 2.2;
+ * that AMD's cards for desktops had AOTriton's kernels off by default before 2.6. */
 #include "model/pytorch.h"
 
 #include "base/text.h"
+#include "graph/operator.h"
 #include "model/stack.h"
 
 enum { LAST_PATCH = 99 };
@@ -108,12 +110,25 @@ static ft_sdpa_way by(ft_attention_library library, ft_attention_library *out)
     return FT_SDPA_BY_LIBRARY;
 }
 
+static ft_sdpa_way pick_on_rocm(const ft_pytorch *p, bool half, bool masked, ft_attention_library *library)
+{
+    switch (p->sdpa_rocm) {
+    case FT_SDPA_ROCM_NONE: return FT_SDPA_WRITTEN_OUT;
+    case FT_SDPA_ROCM_FIRST:
+        if (!half || masked) return FT_SDPA_WRITTEN_OUT;
+        return by((ft_attention_library)FT__LIBRARY_AOTRITON_FIRST, library);
+    case FT_SDPA_ROCM_SECOND: return by((ft_attention_library)FT__LIBRARY_AOTRITON_SECOND, library);
+    default: return FT_SDPA_AS_TODAY;
+    }
+}
+
 ft_sdpa_way ft__sdpa_pick(const ft_workload *w, const ft_attention_shape *a, bool masked, double dropout,
                           ft_attention_library *library)
 {
     const ft_pytorch *p = ft__pytorch(w);
     const bool training = w->task == FT_TRAIN, half = ft_dtype_bytes(w->dtype) == 2;
     if (!p || w->attention != FT_SDPA || a->q_len <= 1) return FT_SDPA_AS_TODAY;
+    if (w->sdpa_gpu & FT_SDPA_GPU_ROCM) return pick_on_rocm(p, half, masked, library);
     if (p->sdpa == FT_SDPA_FIRST) {
         const bool flash = half && !masked && flash_runs(w, a, 128, training);
         const bool efficient = (!masked || p->sdpa_masks) && (!(training && dropout > 0) || p->sdpa_dropout);

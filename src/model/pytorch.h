@@ -11,6 +11,13 @@
 typedef enum ft_sdpa_kernels { FT_SDPA_NONE, FT_SDPA_FIRST, FT_SDPA_SECOND } ft_sdpa_kernels;
 /* Whether it asks cuDNN first where that is preferred, and which: of that time, or the one that was measured. */
 typedef enum ft_sdpa_cudnn { FT_SDPA_CUDNN_NO, FT_SDPA_CUDNN_EARLIER, FT_SDPA_CUDNN_TODAY } ft_sdpa_cudnn;
+/* AOTriton's kernels on AMD's GPUs: none, those without masks, those of 2.5, or what was measured. */
+typedef enum ft_sdpa_rocm {
+    FT_SDPA_ROCM_NONE,
+    FT_SDPA_ROCM_FIRST,
+    FT_SDPA_ROCM_SECOND,
+    FT_SDPA_ROCM_TODAY
+} ft_sdpa_rocm;
 /* What TorchScript makes one kernel of: pointwise operators (NNC), reductions too (nvFuser). */
 typedef enum ft_script_joins { FT_SCRIPT_JOINS_POINTWISE, FT_SCRIPT_JOINS_REDUCTIONS } ft_script_joins;
 
@@ -24,6 +31,7 @@ typedef struct ft_pytorch {
     bool sdpa_training;   /* in training they come first unless sequences are long */
     bool sdpa_groups;     /* grouped keys and values as they are */
     ft_sdpa_cudnn sdpa_cudnn;
+    ft_sdpa_rocm sdpa_rocm;
     bool lists;            /* updates and clipping go over lists of tensors; else one tensor after the other */
     bool drops_gradients;  /* between steps; else they are set to zero, and what comes is added to that */
     bool expands_segments; /* the allocator can */
@@ -48,7 +56,8 @@ bool ft__keeps_gradients(const ft_workload *w);
 enum {
     FT_SDPA_GPU_FLASH = 1, /* FlashAttention runs on it */
     FT_SDPA_GPU_ROOM = 2,  /* with room in shared memory to train wide heads by its first generation */
-    FT_SDPA_GPU_CUDNN = 4  /* cuDNN's kernels are preferred on it where the version prefers any */
+    FT_SDPA_GPU_CUDNN = 4, /* cuDNN's kernels are preferred on it where the version prefers any */
+    FT_SDPA_GPU_ROCM = 8   /* AOTriton's run on it, none of the others */
 };
 typedef enum ft_sdpa_way { FT_SDPA_AS_TODAY, FT_SDPA_BY_LIBRARY, FT_SDPA_WRITTEN_OUT } ft_sdpa_way;
 /* What the named version picks for these scores. */

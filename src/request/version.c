@@ -9,10 +9,11 @@
 
 /* FlashAttention's kernels copy past the registers, and going back over wide heads its first generation wants more
  * shared memory than GPUs of 100 KiB have; cuDNN is preferred where its kernels were made for the GPU's own matrix
- * instructions. */
+ * instructions. AMD's matrix instructions have AOTriton's kernels. */
 static unsigned sdpa_gpu(const ft_device *d)
 {
     enum { ROOM_KIB = 128 };
+    if (d->matrix_issue == FT_ISSUE_MFMA) return FT_SDPA_GPU_ROCM;
     if (d->vendor != FT_VENDOR_NVIDIA) return 0;
     const bool own = d->matrix_issue == FT_ISSUE_WGMMA || d->matrix_issue == FT_ISSUE_TCGEN05;
     return (d->async_copy != FT_COPY_NONE ? FT_SDPA_GPU_FLASH : 0u) |
@@ -74,6 +75,7 @@ static bool attends_otherwise(const ft_model_request *r, const ft_pytorch *p)
     if (w->attention != FT_SDPA || !ft__attends(r->arch)) return false;
     if (!p->sdpa_groups && r->arch->kv_heads > 0 && r->arch->kv_heads < r->arch->heads) return true;
     if (w->task == FT_DECODE) return false;
+    if (w->sdpa_gpu & FT_SDPA_GPU_ROCM) return p->sdpa_rocm != FT_SDPA_ROCM_TODAY;
     if (p->sdpa == FT_SDPA_FIRST) return !p->sdpa_masks || (half && w->sdpa_gpu & FT_SDPA_GPU_FLASH);
     return half && w->sdpa_gpu & FT_SDPA_GPU_CUDNN && p->sdpa_cudnn != FT_SDPA_CUDNN_TODAY;
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "graph/operator.h"
 #include "model/pytorch.h"
 #include "model/stack.h"
 
@@ -28,7 +29,7 @@ static void versions_are_read(void **state)
     assert_ptr_equal(of("2.1"), of("v2.1.0+cu121"));
     assert_ptr_equal(of("2.2"), of("2.2.0.dev20231010"));
     assert_ptr_equal(of("1.11"), of("1.11.0a0+b6df043"));
-    assert_ptr_equal(of("2.6"), of("2.5.1"));
+    assert_ptr_equal(of("2.7"), of("2.6"));
     assert_ptr_not_equal(of("2.5.0"), of("2.5.1"));
     assert_ptr_equal(of("2.5"), of("2.5.1")); /* a patch that is not said is the last one */
     assert_ptr_not_equal(of("2.10"), of("2.1"));
@@ -72,6 +73,7 @@ static void rows_rise(void **state)
     const ft_pytorch *first = &ft__pytorches[0], *today = &ft__pytorches[ft__pytorch_count - 1];
     assert_true(today->compiles && today->lists && today->drops_gradients && today->expands_segments);
     assert_true(today->sdpa == FT_SDPA_SECOND && today->sdpa_cudnn == FT_SDPA_CUDNN_TODAY && !today->tf32_products);
+    assert_true(first->sdpa_rocm == FT_SDPA_ROCM_NONE && today->sdpa_rocm == FT_SDPA_ROCM_TODAY);
     assert_true(!first->compiles && !first->lists && !first->drops_gradients && !first->expands_segments);
     assert_true(of("1.11")->tf32_products && !of("1.12")->tf32_products);
     assert_int_equal(of("1.11")->script_joins, FT_SCRIPT_JOINS_POINTWISE);
@@ -83,7 +85,8 @@ enum {
     A100 = FT_SDPA_GPU_FLASH | FT_SDPA_GPU_ROOM,
     RTX = FT_SDPA_GPU_FLASH,
     H100 = A100 | FT_SDPA_GPU_CUDNN,
-    V100 = 0
+    V100 = 0,
+    MI300X = FT_SDPA_GPU_ROCM
 };
 enum { TODAY = -1, WRITTEN_OUT = -2 };
 
@@ -126,6 +129,12 @@ static void sdpa_picks(void **state)
         {"2.9", H100, FT_TRAIN, FT_BF16, 8, 16, 512, 128, false, 0, FT_LIBRARY_CUDNN},
         {"2.10", H100, FT_TRAIN, FT_BF16, 8, 16, 512, 128, false, 0, FT_LIBRARY_FLASH2},
         {"2.11", H100, FT_TRAIN, FT_BF16, 8, 16, 512, 128, false, 0, TODAY},
+        {"2.2", MI300X, FT_TRAIN, FT_BF16, 8, 16, 512, 128, false, 0, WRITTEN_OUT},
+        {"2.3", MI300X, FT_TRAIN, FT_BF16, 8, 16, 512, 128, false, 0, FT__LIBRARY_AOTRITON_FIRST},
+        {"2.4", MI300X, FT_TRAIN, FT_BF16, 8, 16, 512, 128, true, 0, WRITTEN_OUT},
+        {"2.4", MI300X, FT_TRAIN, FT_FP32, 8, 16, 512, 128, false, 0, WRITTEN_OUT},
+        {"2.5", MI300X, FT_TRAIN, FT_FP32, 8, 16, 512, 128, true, 0.1, FT__LIBRARY_AOTRITON_SECOND},
+        {"2.6", MI300X, FT_TRAIN, FT_BF16, 8, 16, 512, 128, false, 0, TODAY},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ft_workload w = {.task = cases[i].task,
