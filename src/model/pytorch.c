@@ -72,11 +72,12 @@ ft_status ft__pytorch_find(const char *version, const ft_pytorch **out, bool *ne
     return FT_OK;
 }
 
-const ft_pytorch *ft__pytorch(const ft_workload *w)
+bool ft__pytorch_decides(const ft_workload *w)
 {
-    if (!w->pytorch || w->execution == FT_RUN_FUSED || ft__by_engine(w)) return NULL;
-    return ft__stack(w)->by_pytorch ? w->pytorch : NULL;
+    return w->execution != FT_RUN_FUSED && !ft__by_engine(w) && ft__stack(w)->by_pytorch;
 }
+
+const ft_pytorch *ft__pytorch(const ft_workload *w) { return w->pytorch && ft__pytorch_decides(w) ? w->pytorch : NULL; }
 
 bool ft__keeps_gradients(const ft_workload *w)
 {

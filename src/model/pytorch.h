@@ -32,6 +32,7 @@ typedef struct ft_pytorch {
     bool sdpa_groups;     /* grouped keys and values as they are */
     ft_sdpa_cudnn sdpa_cudnn;
     ft_sdpa_rocm sdpa_rocm;
+    bool rocm_tuned;       /* its own kernels are made for AMD's GPUs too */
     bool lists;            /* updates and clipping go over lists of tensors; else one tensor after the other */
     bool drops_gradients;  /* between steps; else they are set to zero, and what comes is added to that */
     bool expands_segments; /* the allocator can */
@@ -45,8 +46,10 @@ extern const char *const ft__pytorch_releases[]; /* "1.7" to the last one, risin
 /* "2.1", "2.1.2", "2.5.1+cu124", "2.2.0.dev20231010". `newer`: beyond the last known one, which is meant by it. */
 ft_status ft__pytorch_find(const char *version, const ft_pytorch **out, bool *newer, ft_error *err);
 
-/* The version that issues this step's operators: NULL where none is named, or where it is not PyTorch that decides:
- * hand-fused layers, serving engines, stacks of other frameworks. */
+/* Whether it is PyTorch that issues this step's operators, not hand-fused layers, a serving engine or another
+ * framework. */
+bool ft__pytorch_decides(const ft_workload *w);
+/* The version of it; NULL where none is named, or where it does not decide. */
 const ft_pytorch *ft__pytorch(const ft_workload *w);
 
 /* Whether gradients stay from step to step, so that they are set to zero and every one is added to what is there. */

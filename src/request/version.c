@@ -85,6 +85,7 @@ static bool differs(const ft_model_request *r)
     const ft_workload *w = &r->work;
     const ft_pytorch *p = ft__pytorch(w), *today = &ft__pytorches[ft__pytorch_count - 1];
     if (!p) return false;
+    if (r->device->vendor == FT_VENDOR_AMD) return true; /* how far it may be off: ft__step_interval */
     const bool lists = w->clip || w->optimizer == FT_ADAMW_FOREACH || w->optimizer == FT_SGD ||
                        w->optimizer == FT_SGD_MOMENTUM;
     if (r->version_turns || attends_otherwise(r, p) || ft__keeps_gradients(w)) return true;

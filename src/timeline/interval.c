@@ -6,6 +6,7 @@
 
 #include "kernel/attention_library.h"
 #include "kernel/power.h"
+#include "model/pytorch.h"
 #include "model/stack.h"
 #include "timeline/interval_constants.h"
 #include "timeline/ported.h"
@@ -47,11 +48,21 @@ static bool software_unsaid(const ft_workload *work)
            stack == ft__default_stacks[FT_STACK_FOR_FUSED_BEFORE_FP8] || stack->ported_engine;
 }
 
+/* PyTorch's own kernels were made for NVIDIA's GPUs, and for AMD's step by step: by how much each step gained is mostly
+ * unpublished. */
+static double untuned(const ft_workload *work, const ft_device *device)
+{
+    if (device->vendor != FT_VENDOR_AMD || !ft__pytorch_decides(work)) return 0;
+    if (!ft__pytorch(work)) return FT_K_INTERVAL_UNTUNED_UNSAID;
+    return ft__pytorch(work)->rocm_tuned ? 0 : FT_K_INTERVAL_UNTUNED_LATER;
+}
+
 /* What is not known of a step beside its kernels' own errors, as shares of it at 0.9. */
 typedef struct widths {
     double kernels;       /* in a model, or fused by a compiler */
     double sooner, later; /* software that was not said */
     double held;          /* a board that its limit holds far below its clock */
+    double untuned;       /* kernels that were made for other GPUs */
     double hosts;
 } widths;
 
@@ -72,6 +83,7 @@ static widths widths_of(const ft_run *t)
     else if (unsaid)
         w.sooner = fmax(FT_K_INTERVAL_SOFTWARE_SOONER, ft__ported_sooner(work));
     if (ft__power_share(t->device) < FT_K_INTERVAL_HELD_SHARE) w.held = FT_K_INTERVAL_HELD_LATER;
+    w.untuned = untuned(work, t->device);
     w.hosts = t->g->site_count ? hypot(hosts, FT_K_INTERVAL_IN_CODE) /* a model's own Python, where nobody timed it */
                                : hosts;
     return w;
@@ -87,7 +99,7 @@ void ft__step_interval(const ft_run *t, double below, double above, ft_step *out
     ft_pace pace = *out->pace;
     pace.gpu_scale = 1 - faster;
     below = out->step_ms - ft__stream_walk(t->g, &pace).total;
-    pace.gpu_scale = 1 + hypot(above / busy, hypot(w.kernels, hypot(w.later, w.held)) * level);
+    pace.gpu_scale = 1 + hypot(above / busy, hypot(w.kernels, hypot(w.later, hypot(w.held, w.untuned))) * level);
     above = ft__stream_walk(t->g, &pace).total - out->step_ms;
     pace.gpu_scale = 1;
     if (out->host_ms > 0) {
