@@ -6,7 +6,7 @@
  * operators. On AMD's GPUs its kernels are AOTriton's since 2.3, memory-efficient ones among them since 2.5.
  *
  * Leaves out: FlashAttention's first generation on Turing, where it ran in fp16; Windows, which had none until 2.2;
- * that AMD's cards for desktops had AOTriton's kernels off by default before 2.6. */
+ * that AMD's cards for desktops had AOTriton's kernels off by default before 2.6, and convolve channels first today. */
 #include "model/pytorch.h"
 
 #include "base/text.h"
@@ -148,6 +148,11 @@ bool ft__sdpa_copies_groups(const ft_workload *w)
 {
     const ft_pytorch *p = ft__pytorch(w);
     return p && w->attention == FT_SDPA && !p->sdpa_groups;
+}
+
+bool ft__turns_pictures(const ft_workload *w)
+{
+    return ft__pytorch(w) && w->sdpa_gpu & FT_SDPA_GPU_ROCM && !ft__pytorch(w)->rocm_channels_last;
 }
 
 ft_script_joins ft__script_joins(const ft_workload *w)

@@ -32,10 +32,11 @@ typedef struct ft_pytorch {
     bool sdpa_groups;     /* grouped keys and values as they are */
     ft_sdpa_cudnn sdpa_cudnn;
     ft_sdpa_rocm sdpa_rocm;
-    bool rocm_tuned;       /* its own kernels are made for AMD's GPUs too */
-    bool lists;            /* updates and clipping go over lists of tensors; else one tensor after the other */
-    bool drops_gradients;  /* between steps; else they are set to zero, and what comes is added to that */
-    bool expands_segments; /* the allocator can */
+    bool rocm_tuned;         /* its own kernels are made for AMD's GPUs too */
+    bool rocm_channels_last; /* on AMD's GPUs pictures are convolved as they lie, not channels first */
+    bool lists;              /* updates and clipping go over lists of tensors; else one tensor after the other */
+    bool drops_gradients;    /* between steps; else they are set to zero, and what comes is added to that */
+    bool expands_segments;   /* the allocator can */
     ft_script_joins script_joins;
 } ft_pytorch;
 
@@ -68,6 +69,8 @@ ft_sdpa_way ft__sdpa_pick(const ft_workload *w, const ft_attention_shape *a, boo
                           ft_attention_library *library);
 /* Whether grouped keys and values are copied for every query head before attention. */
 bool ft__sdpa_copies_groups(const ft_workload *w);
+/* Whether pictures channels last lie channels first from their first convolution on. */
+bool ft__turns_pictures(const ft_workload *w);
 /* What TorchScript joins: by the stack, else by the version, else as today. */
 ft_script_joins ft__script_joins(const ft_workload *w);
 #endif

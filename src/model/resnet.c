@@ -3,6 +3,7 @@
  * shortcut then is a convolution too. Bottleneck blocks halve in the 3x3 filter, or in the first 1x1 where the config
  * says so (downsample_in_bottleneck). */
 #include "graph/emit.h"
+#include "model/pytorch.h"
 #include "model/vision.h"
 
 /* The norm counts its batches while it learns, and raises its variances each time it does not. */
@@ -84,9 +85,11 @@ void ft__make_resnet(ft_maker *m)
      * compiled model turns its input once and stays so: Inductor makes convolutions channels-last unless a net has
      * grouped ones, more channels in than out behind larger filters, or few of them (torch/_inductor/graph.py,
      * decide_layout_opt), none of which a ResNet has. In fp32 pictures stay as they are said to lie: XLA leaves them
-     * there (its layout assignment asks for matrix units first), and Inductor's are unmeasured. */
+     * there (its layout assignment asks for matrix units first), and Inductor's are unmeasured. On AMD's GPUs earlier
+     * versions of PyTorch convolve channels first, and Inductor leaves layouts alone (config.layout_optimization). */
     bool compiled = ft__compiles(m->work);
     b->channels_last = !m->work->nchw || (compiled && b->math != FT_FP32 && b->math != FT_FP64);
+    if (ft__turns_pictures(m->work)) b->channels_last = false;
     if (m->stack->wide_nchw && b->math != FT_FP16 && b->math != FT_BF16) b->channels_last = false;
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     ft_picture p = stem(m);

@@ -144,7 +144,7 @@ static const bound further[] = {
     {"milabench, L40S", 0.14, 0.14, 22},
     {"milabench, H100", 0.155, 0.155, 20},
     {"milabench, H200", 0.16, 0.16, 9},
-    {"milabench, MI325X", 0.355, 0.27, 14},
+    {"milabench, MI325X", 0.355, 0.225, 14},
     {"milabench, A100", 0.125, 0.125, 8},
     {"milabench, adapters", 0.16, 0.155, 7},
     {"milabench by AMD, MI250", 0.195, 0.195, 2},

@@ -178,11 +178,28 @@ static void where_pytorch_decides(void **state)
     assert_int_equal(ft__script_joins(&w), FT_SCRIPT_JOINS_REDUCTIONS);
 }
 
+static void pictures_are_turned_on_amd(void **state)
+{
+    (void)state;
+    ft_workload w = {.task = FT_TRAIN, .pytorch = of("2.9"), .sdpa_gpu = MI300X};
+    assert_true(ft__turns_pictures(&w));
+    w.pytorch = of("2.10");
+    assert_false(ft__turns_pictures(&w));
+    w.pytorch = of("2.9"), w.sdpa_gpu = H100;
+    assert_false(ft__turns_pictures(&w));
+    w.pytorch = NULL, w.sdpa_gpu = MI300X;
+    assert_false(ft__turns_pictures(&w));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_are_read), cmocka_unit_test(others_are_refused),    cmocka_unit_test(rows_rise),
-        cmocka_unit_test(sdpa_picks),        cmocka_unit_test(where_pytorch_decides),
+        cmocka_unit_test(versions_are_read),
+        cmocka_unit_test(others_are_refused),
+        cmocka_unit_test(pictures_are_turned_on_amd),
+        cmocka_unit_test(rows_rise),
+        cmocka_unit_test(sdpa_picks),
+        cmocka_unit_test(where_pytorch_decides),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
