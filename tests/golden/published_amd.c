@@ -21,7 +21,7 @@ static const golden_bound later[] = {{"torchtitan on MI355X, AMD", 0.11, 0.18, 3
                                      {"torchao on MI300X, PyTorch", 0.12, 0.17, 4}};
 
 /* PyTorch itself, asked before it was forecast, without its version: with that of today it is met, but for products in
- * fp32 on a card for desktops; on eight MI300X it ran in October 2024. */
+ * fp32 on a card for desktops; on eight MI300X it is of October 2024. */
 static const golden_bound pytorch[] = {{"torch-mojo-backend, PyTorch (MI300X)", 0.03, 0.04, 2},
                                        {"torch-mojo-backend, PyTorch (MI300A)", 0.22, 0.22, 1},
                                        {"modded-nanogpt's issues (MI300X)", 0.6, 0.6, 1},
