@@ -31,8 +31,8 @@ def load(folder: pathlib.Path) -> dict[str, dict]:
         for recipe in engine.get("recipes", []):
             if set(recipe) != {"where", "traits", "source"} or set(recipe["where"]) - CONDITIONS:
                 raise ValueError(f"a recipe has a where, traits and a source: {recipe}")
-            if not {"model_type", "fixed_lengths"} & set(recipe["where"]) or not recipe["source"]:
-                raise ValueError(f"a recipe is for a model or for a kind of load, and has a source: {recipe}")
+            if not {"model_type", "fixed_lengths", "tp_from"} & set(recipe["where"]) or not recipe["source"]:
+                raise ValueError(f"a recipe is for a model, a layout or a kind of load, and has a source: {recipe}")
         if set(engine.get("traits", {})) ^ set(engine.get("sources", {})):
             differ = sorted(set(engine.get("traits", {})) ^ set(engine.get("sources", {})))
             raise ValueError(f"sources and traits differ: {differ}")

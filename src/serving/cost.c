@@ -68,10 +68,9 @@ ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     out->launches = m->latent
                         ? m->layers * ft__k_step_launches.latent
                         : m->expert_layers * ft__k_step_launches.experts + m->dense_layers * ft__k_step_launches.dense;
-    if (m->engine->prompt_graphs)
-        out->prompt_launches = out->launches * m->layers * attention / of_layers;
-    else
-        out->prompt_launches = out->launches;
+    out->piece_launches = m->engine->piece_kernels > 0 ? m->layers * m->engine->piece_kernels
+                                                       : out->launches * m->layers * attention / of_layers;
+    out->graph_sequences = ft__serving_graphs(m->engine, m->device);
     out->prompt_ms = m->layers * m->engine->prompt_kernels * (FT_K_STEP_PASS_US + m->engine->gap_us) / 1e3;
     out->spread = p.ms > 0 ? log(p.high_ms / p.low_ms) / 2 : 0;
     out->source = p.source;
@@ -98,7 +97,7 @@ void ft__costs_of_layer(const ft_costs *model, double layers, ft_costs *out)
     share_tables(&out->joules, layers);
     out->nodes /= layers;
     out->launches /= layers;
-    out->prompt_launches /= layers;
+    out->piece_launches /= layers;
     out->prompt_ms /= layers;
     out->draft = NULL;
     out->drafts = 0;
@@ -167,13 +166,17 @@ static double computed(const ft_costs *c, const ft_cost_tables *t, const ft_iter
 }
 
 /* What the host launches one by one. A graph is of one batch of sequences that decode: without padding, a rank replays
- * only those whose size is a power of two. */
+ * only those whose size is a power of two, and none that is larger than the largest captured. */
 static double launches(const ft_costs *c, const ft_iteration *i)
 {
     const ft_serving_engine *e = c->engine;
     int64_t decoders = (int64_t)ceil(i->decoders / (double)(c->pp * c->dp));
-    if (i->prompts > 0) return c->prompt_launches;
-    return e->launched_tokens || (!e->padded_graphs && (decoders & (decoders - 1))) ? c->launches : 0;
+    double tokens = i->decoders * i->tokens_each + i->prompt_tokens;
+    if (i->prompts > 0)
+        return e->prompt_graphs && (e->piece_tokens <= 0 || tokens <= e->piece_tokens) ? c->piece_launches
+                                                                                       : c->launches;
+    bool larger = c->graph_sequences > 0 && (double)decoders > c->graph_sequences;
+    return larger || e->launched_tokens || (!e->padded_graphs && (decoders & (decoders - 1))) ? c->launches : 0;
 }
 
 /* What the GPU does, or its host where that is slower. */

@@ -69,7 +69,8 @@ typedef struct ft_costs {
     ft_cost_tables ms, joules; /* joules: of one GPU, beyond what it draws while it waits */
     double send_ms_per_token;  /* pipeline: to the next stage */
     double nodes, launches;    /* of a replayed graph; of what is not replayed */
-    double prompt_launches;    /* of an iteration with prompts */
+    double piece_launches;     /* of an iteration with prompts that is replayed in pieces */
+    double graph_sequences;    /* of a rank, in its largest graph; 0: any */
     double prompt_ms;          /* of small kernels that an iteration with prompts has beside them */
     double spread;             /* half width of what the kernels are forecast with, as a logarithm */
     ft_source source;          /* the weakest of them that matters */

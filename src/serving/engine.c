@@ -70,10 +70,21 @@ bool ft__serving_is_large(const ft_serving_engine *e, const ft_device *d)
     return d->memory_gib >= e->large_gib && strcmp(d->compute_capability, small) != 0;
 }
 
+static bool is_largest(const ft_serving_engine *e, const ft_device *d)
+{
+    return e->largest_gib > 0 && d->memory_gib >= e->largest_gib;
+}
+
 double ft__serving_budget(const ft_serving_engine *e, const ft_device *d)
 {
     if (!ft__serving_is_large(e, d)) return e->token_budget_small;
-    return e->largest_gib > 0 && d->memory_gib >= e->largest_gib ? e->token_budget_largest : e->token_budget;
+    return is_largest(e, d) ? e->token_budget_largest : e->token_budget;
+}
+
+double ft__serving_graphs(const ft_serving_engine *e, const ft_device *d)
+{
+    if (!ft__serving_is_large(e, d)) return e->graph_sequences_small;
+    return is_largest(e, d) ? e->graph_sequences_largest : e->graph_sequences;
 }
 
 static ft_status read_word(const json_t *object, const trait *t, const char *where, ft_serving_engine *out,
@@ -113,9 +124,11 @@ ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_se
     }
     if (json_object_get(object, "memory_share") && !json_object_get(object, "outside_gib"))
         out->outside_gib = out->outside_rank_gib = out->outside_token_kib = 0;
-    /* who says a budget means it for the largest GPUs too */
+    /* who says a budget means it for the largest GPUs too, and who says what has graphs, for all */
     if (json_object_get(object, "token_budget") && !json_object_get(object, "token_budget_largest"))
         out->token_budget_largest = out->token_budget;
+    if (json_object_get(object, "graph_sequences") && !json_object_get(object, "graph_sequences_small"))
+        out->graph_sequences_small = out->graph_sequences_largest = out->graph_sequences;
     return FT_OK;
 }
 

@@ -50,6 +50,7 @@ typedef enum ft_experts {
     X(library_sums, "all-reduces over tensor ranks are NCCL's, not its own kernels")                          \
     X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                         \
     X(prompt_graphs, "prompts are replayed too, in pieces between their attention, whose launches are left")  \
+    X(launched_ahead, "an iteration is issued while the last one runs: who comes meanwhile waits for both")   \
     X(padded_graphs, "a batch without a graph of its size is padded to one; if not, only powers of two have") \
     X(narrows_attended, "a separate kernel quantises attention's output for an 8-bit GEMM")                   \
     X(writes_out, "prefill attention is two batched GEMMs with a softmax between them")                       \
@@ -63,49 +64,54 @@ typedef enum ft_experts {
     X(experts, ft_experts, ("usual", "cutlass", "trtllm_gen", "triton", "marlin", "deepgemm"),     \
       "whose fused experts: the engine's usual choice for the GPU and the format, or these")
 /* X(name, least, most, what it says) */
-#define FT_SERVING_NUMBERS(X)                                                                                   \
-    X(token_budget, 1, 1e7, "tokens of an iteration")                                                           \
-    X(token_budget_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                           \
-    X(token_budget_largest, 1, 1e7, "the same on GPUs from largest_gib on")                                     \
-    X(largest_gib, 0, 1e6, "GiB from which a GPU counts as one of the largest; 0: none does")                   \
-    X(max_sequences, 1, 1e7, "sequences that decode at once")                                                   \
-    X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                          \
-    X(idle_sequences, 0, 1e6, "of max_sequences, that no request gets")                                         \
-    X(large_gib, 0, 1e6, "GiB from which a GPU counts as large")                                                \
-    X(small_capability, 0, 1e4, "compute capability, times ten, whose GPUs never count as large: 80; 0: none")  \
-    X(block_tokens, 1, 4096, "tokens of a block of the cache")                                                  \
-    X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                          \
-    X(outside_gib, 0, 1e3, "GiB that memory_share excludes where the request gives no share")                   \
-    X(outside_rank_gib, 0, 1e3, "the same for every tensor and pipeline rank")                                  \
-    X(outside_token_kib, 0, 1e5, "the same, in KiB, for every token of the budget")                             \
-    X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                 \
-    X(cache_share, 0.05, 1, "share of the rest that becomes the cache")                                         \
-    X(sampler_bytes, 0, 1e3, "kept for sampling, of every token of the vocabulary for each of max_sequences")   \
-    X(join_iterations, 0, 1e6, "how long prompts wait until every attention-data-parallel rank has one")        \
-    X(wait_iterations, 0, 1e6, "how long prompts wait during decoding until wait_share of the budget is there") \
-    X(wait_share, 0, 1, "of the token budget, that the waiting prompts and the decoders fill together")         \
-    X(receive_interval, 1, 1e6, "decode iterations between two checks for new requests")                        \
-    X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                       \
-    X(prompts, 0, 1e7, "distinct prompts that clients draw from, where a request does not say; 0: all differ")  \
-    X(drafts, 0, 64, "draft tokens per step from the model's own layer, where a request does not say")          \
-    X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")                    \
-    X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast") \
-    X(block_experts_scale, 0.1, 10, "time of trtllm_gen's fp8 experts in blocks, for many tokens, over theirs") \
-    X(scan_bytes, 0, 1e4, "that a chunked scan moves for each element of a token's keys and values")            \
-    X(gap_us, 0, 1e3, "between two kernels: of a replayed graph, or issued one by one where none is")           \
-    X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                              \
-    X(prompt_kernels, 0, 1e3, "small kernels of a layer that prefill has in addition to decoding's")            \
-    X(shared_group, 0, 1e3, "query heads to a key-value head that a kernel of matrix units is for; 0: none")    \
-    X(prefill_scale, 0.1, 10, "time of kernels in iterations with prompts over their time in a replayed graph") \
-    X(step_ms, 0, 1e3, "of an iteration: scheduling, sampling, copies")                                         \
-    X(sequence_us, 0, 1e4, "and for every sequence in it")                                                      \
-    X(request_ms, 0, 1e4, "from the client to the queue: connection, parsing, processes")                       \
-    X(prompt_token_us, 0, 1e4, "and for every token of the prompt")                                             \
-    X(stream_us, 0, 1e4, "of the front end, for every token that it sends")                                     \
-    X(stream_interval, 1, 1e6, "tokens of an answer that it sends together, after the first")                   \
-    X(tpot_spread, 0.001, 5, "half width of TPOT's interval at 0.9, as a natural logarithm")                    \
-    X(ttft_spread, 0.001, 5, "the same of TTFT")                                                                \
-    X(latent_tpot_spread, 0.001, 5, "of TPOT with latent attention, where nothing says if it speculates")       \
+#define FT_SERVING_NUMBERS(X)                                                                                     \
+    X(token_budget, 1, 1e7, "tokens of an iteration")                                                             \
+    X(token_budget_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                             \
+    X(token_budget_largest, 1, 1e7, "the same on GPUs from largest_gib on")                                       \
+    X(largest_gib, 0, 1e6, "GiB from which a GPU counts as one of the largest; 0: none does")                     \
+    X(max_sequences, 1, 1e7, "sequences that decode at once")                                                     \
+    X(max_sequences_small, 1, 1e7, "the same on GPUs with less memory than large_gib")                            \
+    X(graph_sequences, 0, 1e7, "sequences of a rank that decode at once with a graph; more are launched; 0: any") \
+    X(graph_sequences_small, 0, 1e7, "the same on GPUs with less memory than large_gib")                          \
+    X(graph_sequences_largest, 0, 1e7, "the same on GPUs from largest_gib on")                                    \
+    X(piece_tokens, 0, 1e7, "tokens of an iteration up to which prompt_graphs have pieces; 0: any")               \
+    X(piece_kernels, 0, 1e3, "launches of a layer between its pieces; 0: all of attention's kernels")             \
+    X(idle_sequences, 0, 1e6, "of max_sequences, that no request gets")                                           \
+    X(large_gib, 0, 1e6, "GiB from which a GPU counts as large")                                                  \
+    X(small_capability, 0, 1e4, "compute capability, times ten, whose GPUs never count as large: 80; 0: none")    \
+    X(block_tokens, 1, 4096, "tokens of a block of the cache")                                                    \
+    X(memory_share, 0.05, 1, "share of the memory for weights, activations and cache")                            \
+    X(outside_gib, 0, 1e3, "GiB that memory_share excludes where the request gives no share")                     \
+    X(outside_rank_gib, 0, 1e3, "the same for every tensor and pipeline rank")                                    \
+    X(outside_token_kib, 0, 1e5, "the same, in KiB, for every token of the budget")                               \
+    X(workspace_gib, 0, 1e3, "GiB of it for activations, graphs and libraries")                                   \
+    X(cache_share, 0.05, 1, "share of the rest that becomes the cache")                                           \
+    X(sampler_bytes, 0, 1e3, "kept for sampling, of every token of the vocabulary for each of max_sequences")     \
+    X(join_iterations, 0, 1e6, "how long prompts wait until every attention-data-parallel rank has one")          \
+    X(wait_iterations, 0, 1e6, "how long prompts wait during decoding until wait_share of the budget is there")   \
+    X(wait_share, 0, 1, "of the token budget, that the waiting prompts and the decoders fill together")           \
+    X(receive_interval, 1, 1e6, "decode iterations between two checks for new requests")                          \
+    X(reserved_output, 0, 1, "share of an answer that is reserved when a request starts")                         \
+    X(prompts, 0, 1e7, "distinct prompts that clients draw from, where a request does not say; 0: all differ")    \
+    X(drafts, 0, 64, "draft tokens per step from the model's own layer, where a request does not say")            \
+    X(step_scale, 0.1, 10, "time of an iteration's kernels over the sum of their forecasts")                      \
+    X(experts_scale, 0.1, 10, "time of fused experts in a replayed graph, for few tokens, over their forecast")   \
+    X(block_experts_scale, 0.1, 10, "time of trtllm_gen's fp8 experts in blocks, for many tokens, over theirs")   \
+    X(scan_bytes, 0, 1e4, "that a chunked scan moves for each element of a token's keys and values")              \
+    X(gap_us, 0, 1e3, "between two kernels: of a replayed graph, or issued one by one where none is")             \
+    X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                                \
+    X(prompt_kernels, 0, 1e3, "small kernels of a layer that prefill has in addition to decoding's")              \
+    X(shared_group, 0, 1e3, "query heads to a key-value head that a kernel of matrix units is for; 0: none")      \
+    X(prefill_scale, 0.1, 10, "time of kernels in iterations with prompts over their time in a replayed graph")   \
+    X(step_ms, 0, 1e3, "of an iteration: scheduling, sampling, copies")                                           \
+    X(sequence_us, 0, 1e4, "and for every sequence in it")                                                        \
+    X(request_ms, 0, 1e4, "from the client to the queue: connection, parsing, processes")                         \
+    X(prompt_token_us, 0, 1e4, "and for every token of the prompt")                                               \
+    X(stream_us, 0, 1e4, "of the front end, for every token that it sends")                                       \
+    X(stream_interval, 1, 1e6, "tokens of an answer that it sends together, after the first")                     \
+    X(tpot_spread, 0.001, 5, "half width of TPOT's interval at 0.9, as a natural logarithm")                      \
+    X(ttft_spread, 0.001, 5, "the same of TTFT")                                                                  \
+    X(latent_tpot_spread, 0.001, 5, "of TPOT with latent attention, where nothing says if it speculates")         \
     X(latent_ttft_spread, 0.001, 5, "the same of TTFT")
 
 typedef struct ft_serving_engine {
@@ -150,6 +156,7 @@ ft_status ft__serving_engine_read(const json_t *said, const ft_situation *s, ft_
 /* Whether the engine starts with its settings for large GPUs there, or with those for small ones; its budget there. */
 bool ft__serving_is_large(const ft_serving_engine *e, const ft_device *d);
 double ft__serving_budget(const ft_serving_engine *e, const ft_device *d);
+double ft__serving_graphs(const ft_serving_engine *e, const ft_device *d); /* sequences of its largest; 0: any */
 /* Puts what an object says over an engine's traits. */
 ft_status ft__serving_traits_read(const json_t *object, const char *where, ft_serving_engine *out, ft_error *err);
 /* recipe.c: every recipe of the engine that holds, in its order. */

@@ -201,6 +201,7 @@ static bool step_with_prompts(ft_replica *r)
     }
     i.rows = i.decoders * i.tokens_each + done;
     double ms = ft__iteration_ms(r->costs, &i), begun = r->now_ms;
+    r->begun_ms = begun;
     r->now_ms += ms;
     r->waited = 0;
     r->unseen = p->receive_interval; /* who worked on prompts looks again at once */
@@ -306,12 +307,13 @@ static bool decode(ft_replica *r, double until_ms, double most)
     ft_iteration i = decoding(r);
     double first = ft__iteration_ms(r->costs, &i), begun = r->now_ms;
     double steps = steps_until(r, until_ms, first, fmin(most, steps_at_once(r, waits)));
-    double ms = steps * (first + last_ms(r, first, steps)) / 2;
+    double last = last_ms(r, first, steps), ms = steps * (first + last) / 2;
     i.context += p->accepted * i.decoders * (steps - 1) / 2; /* of their mean */
     r->step += (int64_t)steps;
     r->taken += p->accepted * i.decoders * steps;
     r->context += p->accepted * i.decoders * steps;
     r->now_ms += ms;
+    r->begun_ms = r->now_ms - last;
     if (waits > 0) r->waited += steps;
     r->unseen += steps;
     if (r->blocked) r->blocked_ms += ms;

@@ -15,6 +15,7 @@ typedef struct ft_policy {
     double state;                                  /* tokens' worth of room that a sequence's states take */
     double wait_iterations, wait_tokens; /* prompts wait beside decoders until so many tokens are there together */
     double receive_interval;             /* iterations of decoding between two looks for new requests */
+    bool launched_ahead;                 /* while an iteration runs, the next one is chosen already */
     double reserved_output;              /* share of an answer */
     double swap_ms;                      /* of a token's cache to the host or back; 0: it is computed again */
     bool keeps_blocks;                   /* who was preempted finds again what nobody has overwritten */
@@ -97,7 +98,8 @@ typedef struct ft_replica {
     double waited;         /* iterations that prompts waited for other ranks, or for more of them */
     double waiting_tokens; /* of prompts in the queue, to compute */
     double unseen;         /* iterations of decoding since the engine last looked for requests */
-    double seen_ms;        /* when it did */
+    double seen_ms;        /* what had come by then it knows of */
+    double begun_ms;       /* when the last iteration began */
     uint64_t order;
     double just_ended; /* requests, in the iteration that ends at now_ms */
     int64_t preemptions;

@@ -240,6 +240,7 @@ static ft_status policy_of(const ft_serve_request *r, const ft_served *m, const 
         .max_sequences = large ? e->max_sequences : e->max_sequences_small,
         .wait_iterations = e->wait_iterations,
         .receive_interval = e->receive_interval,
+        .launched_ahead = e->launched_ahead,
         .join_iterations = e->join_iterations,
         .block = e->block_tokens,
         .state = ceil(m->state_bytes / m->kv_bytes_per_token),

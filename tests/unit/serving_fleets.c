@@ -84,7 +84,7 @@ static double figure(ft_context *ft, const char *keys, const char *key)
     return found;
 }
 
-/* Steps that are taken at once end with the one that is under way when somebody comes. */
+/* Steps that are taken at once end with the one that is under way when somebody comes, who waits for the next, too. */
 static void long_answers_keep_nobody_waiting(void **state)
 {
     static const char one[] = "\"isl\":1000,\"osl\":60000,\"rate\":0.003,\"requests\":100";
@@ -96,8 +96,8 @@ static void long_answers_keep_nobody_waiting(void **state)
     (void)state;
     assert_int_equal(ft_open(&ft, NULL, &err), FT_OK);
     double alone = figure(ft, other, "ttft_ms");
-    assert_true(figure(ft, one, "ttft_ms_p90") < 1.5 * alone);
-    assert_true(figure(ft, two, "ttft_ms_p90") < 1.5 * alone);
+    assert_true(figure(ft, one, "ttft_ms_p90") < 1.75 * alone);
+    assert_true(figure(ft, two, "ttft_ms_p90") < 1.75 * alone);
     ft_close(ft);
 }
 

@@ -42,6 +42,39 @@ static void pieces_of_prompts_are_replayed(void **state)
     assert_true(infer("", 1, "decode", "tpot_ms") == infer(pieces, 1, "decode", "tpot_ms"));
 }
 
+/* vLLM captures sizes up to so many tokens, of decoding as of prompts: what is larger has ten launches in a layer, a
+ * prompt of at most that many three. */
+static void larger_iterations_are_launched(void **state)
+{
+    (void)state;
+    const char *few = ",\"graph_sequences\":64", *pieces = ",\"prompt_graphs\":true,\"piece_tokens\":128",
+               *shorter = ",\"prompt_graphs\":true,\"piece_tokens\":127",
+               *three = ",\"prompt_graphs\":true,\"piece_kernels\":3";
+    double floor_ms = 32 * 10 * 0.1, within = infer(few, 64, "decode", "tpot_ms");
+    assert_true(within == infer("", 64, "decode", "tpot_ms") && within < floor_ms / 2);
+    assert_true(fabs(infer(few, 65, "decode", "tpot_ms") - floor_ms) < 0.6);
+    double launched = infer("", 1, "prefill", "ttft_ms");
+    assert_true(infer(shorter, 1, "prefill", "ttft_ms") == launched);
+    assert_true(infer(pieces, 1, "prefill", "ttft_ms") < 0.8 * launched);
+    assert_true(fabs(launched - infer(three, 1, "prefill", "ttft_ms") - 32 * 7 * 0.1) < 0.01);
+}
+
+/* SGLang sizes its graphs by the GPU's memory and by ranks: a batch of 100 has one on an H100, none on an RTX 4090, one
+ * of 300 on an H100 from four ranks on, and on a B200. */
+static void graphs_are_sized_by_memory(void **state)
+{
+    (void)state;
+#define OF_SGLANG "\"task\":\"infer\",\"model\":\"qwen2.5-1.5b\",\"seq\":64,\"engine\":\"sglang\",\"dtype\":\"bf16\","
+#define TOKEN(keys) of_list(OF_SGLANG keys, "decode", "tpot_ms")
+    double floor_ms = 28 * 10 * 0.05;
+    assert_true(TOKEN("\"gpu\":\"h100_sxm\",\"batch\":100") < floor_ms / 2);
+    assert_true(TOKEN("\"gpu\":\"rtx_4090\",\"batch\":100") > floor_ms);
+    assert_true(TOKEN("\"gpu\":\"rtx_4090\",\"batch\":24") < floor_ms / 2);
+    assert_true(TOKEN("\"gpu\":\"h100_sxm\",\"batch\":300") > floor_ms);
+    assert_true(TOKEN("\"gpu\":\"b200_sxm\",\"batch\":300") < floor_ms);
+    assert_true(TOKEN("\"gpu\":\"h100_sxm\",\"batch\":300,\"parallel\":{\"tp\":4}") < floor_ms);
+}
+
 #define DEEPSEEK \
     "\"task\":\"serve\",\"model\":\"deepseek-ai/DeepSeek-R1\",\"gpu\":\"b200_sxm\",\"parallel\":{\"tp\":8},"
 
@@ -95,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batches_of_no_graph_are_launched), cmocka_unit_test(pieces_of_prompts_are_replayed),
+        cmocka_unit_test(larger_iterations_are_launched),   cmocka_unit_test(graphs_are_sized_by_memory),
         cmocka_unit_test(a_generator_left_out_padding),     cmocka_unit_test(a_script_has_pieces),
         cmocka_unit_test(triton_is_launched_from_python),   cmocka_unit_test(kernels_overlap),
     };

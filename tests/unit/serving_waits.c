@@ -95,6 +95,24 @@ static void requests_wait_to_be_noticed(void **state)
     free(alone);
 }
 
+/* An engine that issues an iteration while the last one runs: who comes during one, waits for it and for one more. */
+static void the_next_iteration_is_chosen_already(void **state)
+{
+    (void)state;
+    ft_policy p = usual();
+    ft_outcome *in_turn = run(&p, &costs, closed(8, 800, 100, 1000), NULL);
+    p.launched_ahead = true;
+    ft_outcome *ahead = run(&p, &costs, closed(8, 800, 100, 1000), NULL);
+    double longer = ft__tally_mean(&ahead->ttft) - ft__tally_mean(&in_turn->ttft);
+    if (longer < 0.9 || longer > 1.1) fail_msg("TTFT is %g ms longer", longer);
+    assert_true(ahead->ttft.most <= 3.1 && ahead->requests == 800);
+    ft_outcome *alone = run(&p, &costs, closed(1, 20, 100, 50), NULL); /* nothing runs that it would wait for */
+    assert_true(ft__tally_mean(&alone->ttft) < 1.01);
+    free(in_turn);
+    free(ahead);
+    free(alone);
+}
+
 /* Eight ranks with a budget each take eight prompts in one iteration, one budget for all of them takes one. */
 static void ranks_have_budgets_of_their_own(void **state)
 {
@@ -287,6 +305,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(prompts_wait_beside_decoders),
         cmocka_unit_test(requests_wait_to_be_noticed),
+        cmocka_unit_test(the_next_iteration_is_chosen_already),
         cmocka_unit_test(ranks_have_budgets_of_their_own),
         cmocka_unit_test(caches_go_to_the_host_and_back),
         cmocka_unit_test(recipes_hold_where_they_say),
