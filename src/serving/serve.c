@@ -84,6 +84,8 @@ ft_bounds_ms ft__serving_bounds(const ft_serving *s, double ms)
     return bounds(ms, s->engine->tpot_spread, s->costs.spread, s->quantile);
 }
 
+/* An engine's spreads are errors on runs whose scripts are public. Of anybody else's server a request says neither host
+ * nor client, nor the exact version and its flags; who says spreads of an engine of his own knows them. */
 static void set_intervals(ft_serving *s)
 {
     const ft_outcome *o = s->out;
@@ -91,6 +93,8 @@ static void set_intervals(ft_serving *s)
     bool unsaid = s->served.latent && !s->drafts_said; /* such models come with a draft layer */
     double k = s->costs.spread, wait = unsaid ? e->latent_ttft_spread : e->ttft_spread;
     double token = unsaid ? e->latent_tpot_spread : e->tpot_spread;
+    if (!s->ttft_known) wait = hypot(wait, FT_K_STEP_ELSEWHERE_TTFT);
+    if (!s->tpot_known) token = hypot(token, FT_K_STEP_ELSEWHERE_TPOT);
     s->ttft = bounds(ft__tally_mean(&o->ttft), wait, k, s->quantile);
     s->tpot = bounds(ft__tally_mean(&o->tpot), token, k, s->quantile);
     s->itl = bounds(ft__tally_mean(&o->itl), token, k, s->quantile);

@@ -55,6 +55,7 @@ typedef struct ft_serving {
     int64_t gpus;                      /* of all engines */
     ft_bounds_ms ttft, tpot, itl, e2e; /* intervals of the means */
     ft_energy energy;                  /* of one GPU, on average, over the run */
+    bool ttft_known, tpot_known;       /* the request's own engine says its spread */
     bool stable;
     double slo_share; /* that was asked for; 0: no objectives */
     bool slo_met;

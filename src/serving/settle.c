@@ -148,6 +148,9 @@ static ft_status find_engine(const ft_serve_request *r, const ft_model_request *
     ft_status status = ft__serving_engine_read(r->engine ? r->engine : usual, &s, &out->own_engine, &out->engine,
                                                &out->recipes, err);
     json_decref(usual);
+    const json_t *own = json_object_get(r->engine, "traits");
+    out->ttft_known = json_object_get(own, "ttft_spread") != NULL;
+    out->tpot_known = json_object_get(own, "tpot_spread") != NULL;
     return status;
 }
 

@@ -353,6 +353,24 @@ static void infer_and_serve_agree(void **state)
     }
 }
 
+/* Of a server that nobody described, a request says neither host nor client: half a token's logarithm more. Who says the
+ * spread of an engine of his own is taken at his word. */
+static void strangers_have_wider_intervals(void **state)
+{
+    (void)state;
+#define LOAD_OF(engine)                                                                                     \
+    "\"task\":\"serve\",\"model\":\"llama-3.1-8b\",\"gpu\":\"h100_sxm\",\"concurrency\":8,\"requests\":80," \
+    "\"engine\":" engine
+    const char *named = LOAD_OF("\"vllm\""),
+               *own = LOAD_OF("{\"base\":\"vllm\",\"traits\":{\"tpot_spread\":0.24,\"ttft_spread\":0.54}}");
+    double token = log(figure(named, "tpot_high_ms") / figure(named, "tpot_low_ms")) / 2;
+    double known = log(figure(own, "tpot_high_ms") / figure(own, "tpot_low_ms")) / 2;
+    double first = log(figure(named, "ttft_high_ms") / figure(named, "ttft_low_ms")) / 2;
+    if (fabs(token * token - known * known - 0.25) > 0.01) fail_msg("%g, known %g", token, known);
+    assert_true(first > 0.9 && first < 1.1 && known < 0.35);
+    assert_true(figure(named, "tpot_ms") == figure(own, "tpot_ms"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +391,7 @@ int main(void)
         cmocka_unit_test(running_out_of_memory_is_an_answer),
         cmocka_unit_test(what_is_handed_over_does_not_end_the_queue),
         cmocka_unit_test(infer_and_serve_agree),
+        cmocka_unit_test(strangers_have_wider_intervals),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
