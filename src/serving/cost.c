@@ -64,7 +64,8 @@ ft_status ft__costs_of(const ft_context *ft, ft_scratch *scratch, const ft_serve
     double of_layers = m->layers * attention + m->dense_layers * ft__k_step_nodes.dense +
                        m->expert_layers * ft__k_step_nodes.experts;
     out->nodes = of_layers + ft__k_step_nodes.rest + (m->adapters > 0 ? m->layers * ft__k_step_nodes.adapters : 0) +
-                 (ft__narrows_attended(m) ? m->attention_layers : 0);
+                 (ft__narrows_attended(m) ? m->attention_layers : 0) + ft__head_norms(m) * m->attention_layers +
+                 (m->tp > 1 && !m->latent && !ft__sums_norm(m) ? m->attention_layers : 0);
     out->launches = m->latent
                         ? m->layers * ft__k_step_launches.latent
                         : m->expert_layers * ft__k_step_launches.experts + m->dense_layers * ft__k_step_launches.dense;

@@ -48,6 +48,7 @@ typedef enum ft_experts {
     X(prefix_at_once, "others find a prompt's blocks already in the step that computes them")                 \
     X(budget_of_load, "in a closed loop: token_budget is one prompt plus what clients decode plus 64")        \
     X(library_sums, "all-reduces over tensor ranks are NCCL's, not its own kernels")                          \
+    X(fused_sums, "an all-reduce of products without latent attention norms what it has added")               \
     X(launched_tokens, "decoding runs without a graph too: its launches are a floor")                         \
     X(prompt_graphs, "prompts are replayed too, in pieces between their attention, whose launches are left")  \
     X(launched_ahead, "an iteration is issued while the last one runs: who comes meanwhile waits for both")   \
@@ -101,6 +102,7 @@ typedef enum ft_experts {
     X(gap_us, 0, 1e3, "between two kernels: of a replayed graph, or issued one by one where none is")             \
     X(eager_us, 0, 1e4, "host time of a launch where prompts run without a graph")                                \
     X(prompt_kernels, 0, 1e3, "small kernels of a layer that prefill has in addition to decoding's")              \
+    X(head_norms, 0, 16, "kernels of a layer that norm queries and keys, where the model does")                   \
     X(shared_group, 0, 1e3, "query heads to a key-value head that a kernel of matrix units is for; 0: none")      \
     X(prefill_scale, 0.1, 10, "time of kernels in iterations with prompts over their time in a replayed graph")   \
     X(step_ms, 0, 1e3, "of an iteration: scheduling, sampling, copies")                                           \

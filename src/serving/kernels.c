@@ -182,7 +182,8 @@ ft_status ft__price_projections(ft_pricer *p, double tokens, ft_priced *out, ft_
         FT_TRY(ft__price_product(p, tokens, hidden, heads * dim, m->out_dtype, &layer, err));
         adapt(p, tokens, hidden, 3, (heads + 2 * keys) * dim, &layer);
         adapt(p, tokens, heads * dim, 1, hidden, &layer);
-        ft__price_pass(p, m->tp > 1 ? 1 : 2, 6 * tokens * hidden, &layer); /* the all-reduce carries the other norm */
+        ft__price_pass(p, ft__sums_norm(m) ? 1 : 2, 6 * tokens * hidden, &layer);
+        if (ft__head_norms(m) > 0) ft__price_pass(p, ft__head_norms(m), 4 * tokens * (heads + keys) * dim, &layer);
     }
     FT_TRY(exchange(p, FT_COLLECTIVE_ALL_REDUCE, 2 * tokens * hidden, m->tp, &layer, err));
     *out = (ft_priced){layer.ms * m->attention_layers, layer.joules * m->attention_layers};

@@ -22,6 +22,8 @@ ft_status ft__pricer_open(ft_pricer *p, ft_error *err);
 /* Adds what one kernel takes. */
 ft_status ft__price_op(ft_pricer *p, const ft_op *op, ft_priced *sum, ft_error *err);
 /* Attention of one layer as the engine has it, fused or not (unfused.c); *op says which kernel it became. */
+bool ft__sums_norm(const ft_served *m);        /* its all-reduces carry one of a layer's two norms */
+double ft__head_norms(const ft_served *m);     /* kernels of a layer for norms of queries and keys */
 bool ft__narrows_attended(const ft_served *m); /* by a kernel of its own, before the product behind it */
 ft_status ft__price_attention(ft_pricer *p, ft_op *op, ft_priced *sum, ft_error *err);
 /* Adds a product y[m, n] = x[m, k] W; adds `times` fused kernels that move so many bytes each. */

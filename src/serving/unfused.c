@@ -70,3 +70,11 @@ ft_status ft__price_attention(ft_pricer *p, ft_op *op, ft_priced *sum, ft_error 
     if (p->m->engine->writes_out && op->u.attention.q_len > 1) return write_out(p, op, sum, err);
     return ft__price_op(p, op, sum, err);
 }
+
+/* Latent attention's sums were measured with what its engines fuse into them. */
+bool ft__sums_norm(const ft_served *m) { return m->tp > 1 && m->engine->fused_sums; }
+
+double ft__head_norms(const ft_served *m)
+{
+    return !m->latent && m->arch->qk_norm != FT_NO_QK_NORM ? m->engine->head_norms : 0;
+}
