@@ -167,7 +167,7 @@ static double computed(const ft_costs *c, const ft_cost_tables *t, const ft_iter
 }
 
 /* What the host launches one by one. A graph is of one batch of sequences that decode: without padding, a rank replays
- * only those whose size is a power of two, and none that is larger than the largest captured. */
+ * only those whose size is a power of two or small, and none that is larger than the largest captured. */
 static double launches(const ft_costs *c, const ft_iteration *i)
 {
     const ft_serving_engine *e = c->engine;
@@ -177,7 +177,8 @@ static double launches(const ft_costs *c, const ft_iteration *i)
         return e->prompt_graphs && (e->piece_tokens <= 0 || tokens <= e->piece_tokens) ? c->piece_launches
                                                                                        : c->launches;
     bool larger = c->graph_sequences > 0 && (double)decoders > c->graph_sequences;
-    return larger || e->launched_tokens || (!e->padded_graphs && (decoders & (decoders - 1))) ? c->launches : 0;
+    bool between = !e->padded_graphs && (double)decoders > e->graphs_each && (decoders & (decoders - 1));
+    return larger || e->launched_tokens || between ? c->launches : 0;
 }
 
 /* What the GPU does, or its host where that is slower. */

@@ -75,6 +75,7 @@ typedef enum ft_experts {
     X(graph_sequences, 0, 1e7, "sequences of a rank that decode at once with a graph; more are launched; 0: any") \
     X(graph_sequences_small, 0, 1e7, "the same on GPUs with less memory than large_gib")                          \
     X(graph_sequences_largest, 0, 1e7, "the same on GPUs from largest_gib on")                                    \
+    X(graphs_each, 0, 1e7, "without padding, batches up to so many have a graph each; beyond, powers of two")     \
     X(piece_tokens, 0, 1e7, "tokens of an iteration up to which prompt_graphs have pieces; 0: any")               \
     X(piece_kernels, 0, 1e3, "launches of a layer between its pieces; 0: all of attention's kernels")             \
     X(idle_sequences, 0, 1e6, "of max_sequences, that no request gets")                                           \

@@ -25,7 +25,7 @@ static void batches_of_no_graph_are_launched(void **state)
     double floor_ms = 32 * 10 * 0.1;
     for (int batch = 4; batch <= 8; batch++) {
         double padded = infer("", batch, "decode", "tpot_ms");
-        double held = infer(",\"padded_graphs\":false", batch, "decode", "tpot_ms");
+        double held = infer(",\"padded_graphs\":false,\"graphs_each\":0", batch, "decode", "tpot_ms");
         bool has = batch == 4 || batch == 8;
         if (has ? held != padded : fabs(held - floor_ms) > 0.3)
             fail_msg("%d sequences: %g ms, %g padded", batch, held, padded);
@@ -73,6 +73,23 @@ static void graphs_are_sized_by_memory(void **state)
     assert_true(TOKEN("\"gpu\":\"h100_sxm\",\"batch\":300") > floor_ms);
     assert_true(TOKEN("\"gpu\":\"b200_sxm\",\"batch\":300") < floor_ms);
     assert_true(TOKEN("\"gpu\":\"h100_sxm\",\"batch\":300,\"parallel\":{\"tp\":4}") < floor_ms);
+}
+
+/* CudaGraphConfig by itself: sizes up to 31, 32, 64 and 128, without padding. */
+static void defaults_have_few_graphs(void **state)
+{
+    (void)state;
+    const char *plain = ",\"padded_graphs\":false,\"graphs_each\":31,\"graph_sequences\":128";
+    const int replayed[] = {3, 31, 32, 64, 128}, launched[] = {33, 100, 129, 256};
+    double floor_ms = 32 * 10 * 0.1;
+    for (int i = 0; i < 5; i++) assert_true(infer(plain, replayed[i], "decode", "tpot_ms") < floor_ms / 2);
+    for (int i = 0; i < 4; i++) assert_true(infer(plain, launched[i], "decode", "tpot_ms") > 0.99 * floor_ms);
+#define DEFAULTS                                                                                                    \
+    "\"task\":\"serve\",\"model\":\"qwen2.5-1.5b\",\"gpu\":\"h100_sxm\",\"engine\":\"trtllm\",\"concurrency\":100," \
+    "\"requests\":200,"
+    double recipe = figure(DEFAULTS "\"settings\":\"recipe\"", "tpot_ms");
+    double by_itself = figure(DEFAULTS "\"settings\":\"defaults\"", "tpot_ms");
+    if (by_itself < 1.5 * recipe) fail_msg("%g ms by itself, %g as in public scripts", by_itself, recipe);
 }
 
 #define DEEPSEEK \
@@ -127,10 +144,15 @@ static void kernels_overlap(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_of_no_graph_are_launched), cmocka_unit_test(pieces_of_prompts_are_replayed),
-        cmocka_unit_test(larger_iterations_are_launched),   cmocka_unit_test(graphs_are_sized_by_memory),
-        cmocka_unit_test(a_generator_left_out_padding),     cmocka_unit_test(a_script_has_pieces),
-        cmocka_unit_test(triton_is_launched_from_python),   cmocka_unit_test(kernels_overlap),
+        cmocka_unit_test(batches_of_no_graph_are_launched),
+        cmocka_unit_test(pieces_of_prompts_are_replayed),
+        cmocka_unit_test(larger_iterations_are_launched),
+        cmocka_unit_test(graphs_are_sized_by_memory),
+        cmocka_unit_test(defaults_have_few_graphs),
+        cmocka_unit_test(a_generator_left_out_padding),
+        cmocka_unit_test(a_script_has_pieces),
+        cmocka_unit_test(triton_is_launched_from_python),
+        cmocka_unit_test(kernels_overlap),
     };
     return cmocka_run_group_tests(tests, open_context, close_context);
 }
