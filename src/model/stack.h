@@ -90,6 +90,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(copies_packed, "with 4-bit weights a GEMM's result is copied before its adapter's is added")                 \
     X(lean_hooks, "checkpoints re-enter autograd, and replicas are kept together without Python's hooks")          \
     X(keeps_checkpoints, "zero 2 and 3, adapters: checkpoints and their gradients stay until backward ends")       \
+    X(reduces_last, "zero 3 by FSDP: micro-batches add up in whole gradients, reduced with the last (no_sync)")    \
     X(module_hooks, "zero 3: Python hooks around every module, even on one GPU")                                   \
     X(host_in_turn, "states on the host: fp32 is sent, a separate pass scales it, weights return afterwards")      \
     X(one_thread, "states on the host: processes that share a server have one thread each for the update")         \

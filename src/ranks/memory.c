@@ -21,9 +21,10 @@ static const double communicator_bytes = FT_K_MANY_COMMUNICATOR_GIB * 0x1p30;
  * buffer is free and still reserved. Peaks of 4 and 8 layers of Llama 3 8B in a world of one come out within 0.2 %
  * (data/measurements/h200/checkpointing.jsonl).
  *
- * Where gradients wait whole for a stage's last micro-batch, a layer's are added to them and gone. Behind that one they
- * are reduced, unit by unit: what is sent is a copy of the kernels' stream, which has room by then, but the shards that
- * come back are memory of the stream that reduces (foreach_reduce in _fsdp_collectives.py), and nobody else gets it. */
+ * Where gradients wait whole for the last micro-batch, of a stage or under no_sync, a layer's are added to them and
+ * gone. With that one they are reduced, unit by unit: what is sent is a copy of the kernels' stream, which has room by
+ * then, but the shards that come back are memory of the stream that reduces (foreach_reduce in _fsdp_collectives.py),
+ * and nobody else gets it. */
 static void moving_sharded(const ft_ranks *r, const ft_stage *s, ft_memory_share *share)
 {
     const double root = s->root_bytes, layers = 2 * s->layer_bytes;

@@ -41,9 +41,16 @@ bool ft__ranks_gathers_each(const ft_parallel *p, const ft_workload *work)
     return p->zero >= 3 && !(fsdp_in_stages(p, work) && ft__ranks_keeps_gathered(p, work));
 }
 
+/* Around every backward pass but the last stands no_sync, or set_requires_gradient_sync(False): micro-batches add up in
+ * whole gradients, which the last pass reduces layer by layer. */
+static bool reduces_last(const ft_parallel *p, const ft_workload *work)
+{
+    return work->accumulate > 1 && ft__ranks_fsdp(p, work) && ft__ranks_stack(p, work)->reduces_last;
+}
+
 bool ft__ranks_reduces_each(const ft_parallel *p, const ft_workload *work)
 {
-    return p->zero >= 2 && !fsdp_in_stages(p, work);
+    return p->zero >= 2 && !fsdp_in_stages(p, work) && !reduces_last(p, work);
 }
 
 /* Frameworks with layers of their own cut products over ranks by code of their own, written after Megatron's; where

@@ -99,6 +99,8 @@ static const turn turns[] = {
     {"lean_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 0, 1, HOST, -1},
     {"keeps_checkpoints", "fsdp2", "true", "llama-2-70b", FT_BF16, 1, 1, 8, 3, 1, PEAK, 1},
     {"keeps_checkpoints", "fsdp", "false", "llama-2-70b", FT_BF16, 1, 1, 8, 2, 1, PEAK, -1},
+    {"reduces_last", "fsdp2", "true", "gpt3-6.7b", FT_BF16, 1, 1, 8, 3, 4, PEAK, 1},
+    {"reduces_last", "hf_trainer", "false", "gpt3-6.7b", FT_BF16, 1, 1, 8, 3, 4, COMM, 1},
     {"module_hooks", "pytorch", "true", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
     {"module_hooks", "deepspeed", "false", "gpt2", FT_BF16, 1, 1, 1, 3, 1, HOST, -1},
     {"hooks_between", "fsdp2", "1", "gpt2", FT_BF16, 1, 1, 8, 3, 1, HOST, 1},
