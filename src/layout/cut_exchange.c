@@ -50,12 +50,15 @@ ft_ref ft__cut_trade(cutter *c, ft_at at, ft_ref x, ft_axis axis)
     return ft__cut_exchange(c, x, c->of[x], &how);
 }
 
-/* Under sequence parallelism only a rank's own tokens are kept for the backward pass, which gathers the others again
+/* Products that read the same tensor share what was exchanged, unless each is a parallel module of its own: then it is
+ * exchanged for each, and so is its gradient.
+ *
+ * Under sequence parallelism only a rank's own tokens are kept for the backward pass, which gathers the others again
  * beside the product that gives the inputs' gradient (Korthikanti et al. 2022, section 4.2.2). */
 ft_ref ft__cut_f(cutter *c, ft_at at, ft_ref x)
 {
     share s = c->of[x];
-    if (s.gathered != FT_NONE) return s.gathered;
+    if (s.gathered != FT_NONE && !c->model->apart) return s.gathered;
     share after = s;
     after.tokens = false;
     exchanged how = {.at = at, .axis = FT_AXIS_TENSOR, .gradient = FT_EXCHANGE_ALL_REDUCE};

@@ -102,8 +102,10 @@ void ft__cut_linear(cutter *c, ft_node *n)
     n->op.u.gemm.m = ft__cut_part(n->op.u.gemm.m, o.rows);
     ft__cut_emit(c, n);
     if (partial) ft__cut_g(c, n->at, y);
-    /* Nobody samples from a part of the vocabulary. */
-    if (!c->model->training && o.split && ft__node_site(n) == FT_SITE_LM_HEAD) {
+    /* Nobody samples from a part of the vocabulary. A loss that reads all of it has the same gradient on every rank,
+     * which keeps its own columns of it. */
+    const bool whole = !c->model->training || c->model->whole_logits;
+    if (whole && o.split && ft__node_site(n) == FT_SITE_LM_HEAD) {
         share all = o;
         all.cols = all.part = 1;
         all.split = all.in_cols = false;

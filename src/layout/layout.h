@@ -92,6 +92,8 @@ typedef struct ft_divisible {
     bool latent;           /* its cache is shared by all heads */
     bool uneven;           /* its stack deals any number of layers out to chunks */
     bool training;
+    bool apart;        /* over tensor ranks: every product exchanges its own input */
+    bool whole_logits; /* the loss reads the whole vocabulary on every tensor rank */
 } ft_divisible;
 /* Degrees that cannot be, each with the nearest that can. */
 ft_status ft__parallel_check(const ft_parallel *p, const ft_divisible *model, ft_error *err);

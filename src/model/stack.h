@@ -40,7 +40,11 @@ typedef enum ft_lora_targets { FT_LORA_TARGETS_ALL, FT_LORA_TARGETS_QKV, FT_LORA
 /* Whose loss it is (loss_memory.c). */
 typedef enum ft_loss_of { FT_LOSS_OF_PYTORCH, FT_LOSS_OF_MEGATRON, FT_LOSS_OF_FLASH_ATTENTION } ft_loss_of;
 /* The same over tensor ranks, where parameters are whole. */
-typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER_MEGATRON } ft_parallel_loss;
+typedef enum ft_parallel_loss {
+    FT_PARALLEL_LOSS_PYTORCH,
+    FT_PARALLEL_LOSS_AFTER_MEGATRON,
+    FT_PARALLEL_LOSS_WHOLE
+} ft_parallel_loss;
 
 /* Every trait once: X(name, what it says). */
 #define FT_STACK_FLAGS(X)                                                                                          \
@@ -74,6 +78,7 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(copies_buckets, "replicas: gradients are copied into the buckets that are exchanged, and back")              \
     X(flattens_gradients, "the update concatenates 16-bit gradients, then copies them to fp32")                    \
     X(tensor_sums_beside, "in the backward pass, weight gradients overlap with all-reduces over tensor ranks")     \
+    X(exchanges_apart, "tensor ranks: every GEMM cut by columns exchanges its own input and its gradient")         \
     X(waits_for_sends, "an interleaved pipeline's stages wait for what they send")                                 \
     X(all_forward_first, "as many micro-batches as interleaved stages: all run forward before any runs backward")  \
     X(cuts_sends, "what is sent to the next stage is split over the tensor ranks and gathered there")              \
@@ -126,8 +131,8 @@ typedef enum ft_parallel_loss { FT_PARALLEL_LOSS_PYTORCH, FT_PARALLEL_LOSS_AFTER
     X(lora_targets, ft_lora_targets, "all", "qkv", "qv",                                                               \
       "products with adapters where none are named: all of a layer, queries, keys and values, or without keys")        \
     X(loss_of, ft_loss_of, "pytorch", "megatron", "flash_attention", "whose cross-entropy")                            \
-    X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", NULL,                                              \
-      "whose cross-entropy over tensor ranks, where parameters are whole")
+    X(parallel_loss, ft_parallel_loss, "pytorch", "after_megatron", "whole",                                           \
+      "cross-entropy over tensor ranks: PyTorch's of parts, Megatron's (zero below 3), or of gathered logits")
 /* X(name, least, most, what it says) */
 #define FT_STACK_NUMBERS(X)                                                                                           \
     X(gradient_bytes_bf16, 2, 4, "bytes of a gradient beside fp32 copies, in bf16")                                   \

@@ -59,6 +59,7 @@ ft_loss_by ft__ranks_loss(const ft_parallel *p, const ft_workload *work)
 {
     const ft_stack *stack = ft__ranks_stack(p, work);
     if (work->task != FT_TRAIN || stack->loss_of != FT_LOSS_OF_PYTORCH || p->tp < 2) return FT_LOSS_PLAIN;
+    if (stack->parallel_loss == FT_PARALLEL_LOSS_WHOLE) return FT_LOSS_PLAIN;
     bool own = stack->parallel_loss == FT_PARALLEL_LOSS_AFTER_MEGATRON && p->zero < 3;
     return own ? FT_LOSS_AFTER_MEGATRON : FT_LOSS_PARALLEL;
 }

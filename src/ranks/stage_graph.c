@@ -94,6 +94,9 @@ ft_status ft__ranks_graph(const ft_ranks *r, int64_t index, ft_stage *out, ft_er
     memset(out, 0, sizeof *out);
     out->count = 1;
     ft_divisible model = ft__ranks_model(r->arch, r->work);
+    const ft_stack *stack = ft__ranks_stack(r->parallel, r->work);
+    model.apart = model.training && stack->exchanges_apart;
+    model.whole_logits = model.training && stack->parallel_loss == FT_PARALLEL_LOSS_WHOLE;
     FT_TRY(ft__model_forward(r->arch, &once, r->arena, &g, err));
     FT_TRY(ft__layout_stage(g, r->parallel, index, &out->chunks, err));
     FT_TRY(ft__layout_cut(g, r->parallel, &model, &out->replicated, err));
