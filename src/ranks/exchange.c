@@ -34,6 +34,10 @@ ft_workload ft__ranks_workload(const ft_ranks *r)
     ft_workload work = *r->work;
     work.head_ranks = r->parallel->tp;
     if (work.scope == FT_SCOPE_OPEN && ft__ranks_fsdp(r->parallel, r->work)) work.scope = FT_SCOPE_LAYERS;
+    /* A loss of parts of the vocabulary has an exchange between each two of its operators, and nothing is fused across
+     * (torch/distributed/tensor/parallel/loss.py, _log_softmax_handler). */
+    if (work.scope == FT_SCOPE_LOSS && ft__ranks_loss(r->parallel, r->work) == FT_LOSS_PARALLEL)
+        work.scope = FT_SCOPE_LAYERS;
     return work;
 }
 

@@ -148,6 +148,23 @@ static void a_cut_vocabulary_asks_whose_it_is(void **state)
     }
 }
 
+/* A compiled loss is fused, unless it is in parts with exchanges between them. */
+static void parts_of_a_loss_are_not_fused(void **state)
+{
+    (void)state;
+    for (int64_t tp = 1; tp <= 8; tp *= 8) {
+        ft_workload w = train_work(1, 2048);
+        ft_error err;
+        assert_int_equal(ft__stack_find("torchtitan", &w.stack, &err), FT_OK);
+        w.execution = FT_RUN_COMPILE;
+        w.scope = w.stack->compile_scope;
+        ft_parallel p = layout_of(tp, 1, 1, 1, 4);
+        p.zero = 3;
+        ft_ranks r = {.work = &w, .parallel = &p};
+        assert_int_equal(ft__ranks_workload(&r).scope, tp > 1 ? FT_SCOPE_LAYERS : FT_SCOPE_LOSS);
+    }
+}
+
 /* The rank's graph has it: under FSDP both kernels of the loss hold one more part. */
 static void ranks_hold_their_parts(void **state)
 {
@@ -170,11 +187,9 @@ static void ranks_hold_their_parts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(copies_are_counted_as_they_are_made),
-        cmocka_unit_test(fused_is_megatron),
-        cmocka_unit_test(autocast_raises_no_fused_loss),
-        cmocka_unit_test(a_cut_vocabulary_asks_whose_it_is),
-        cmocka_unit_test(ranks_hold_their_parts),
+        cmocka_unit_test(copies_are_counted_as_they_are_made), cmocka_unit_test(fused_is_megatron),
+        cmocka_unit_test(autocast_raises_no_fused_loss),       cmocka_unit_test(a_cut_vocabulary_asks_whose_it_is),
+        cmocka_unit_test(parts_of_a_loss_are_not_fused),       cmocka_unit_test(ranks_hold_their_parts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
