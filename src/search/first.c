@@ -1,6 +1,9 @@
 /* first.c: a training run of which only the GPUs and the tokens are said is planned before it is forecast. */
 #include "search/first.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "layout/layout.h"
 #include "request/choose.h"
 #include "request/keys.h"
@@ -65,6 +68,9 @@ ft_status ft__plan_first(const ft_context *ft, ft_scratch *scratch, const json_t
         out->candidates = plan.candidates;
         out->forecasts = plan.forecasts;
         out->least_gpus = plan.plan_count ? 0 : ft__plan_least(ft, scratch, &request);
+        if (!plan.plan_count)
+            snprintf(out->shown, sizeof out->shown, "dp %" PRId64 ", batch %" PRId64 ", zero %d", read.parallel.dp,
+                     read.work.batch, read.parallel.zero);
         if (plan.plan_count) out->request = ft__plan_json(&plan, &plan.plans[0].layout);
         if (plan.plan_count && (!out->request || (id && !ft__key_set(out->request, FT_KEY_ID_ID, json_incref(id)))))
             status = ft__no_memory(err);

@@ -9,6 +9,7 @@ typedef struct ft_planned {
     const ft_framework *framework;
     size_t candidates, forecasts;
     int64_t least_gpus; /* nothing fits: the fewest GPUs that would do; 0: not known */
+    char shown[64];     /* nothing fits: what is forecast instead, the request as it stands; "" otherwise */
 } ft_planned;
 
 /* Plans where the request is one to be planned; free it with ft__planned_free either way. */

@@ -248,6 +248,7 @@ void ft__answer_planned(ft_text *out, const ft_planned *p)
     ft__json_member_whole(out, "forecast", (int64_t)p->forecasts);
     ft__json_member_flag(out, "fits", p->request != NULL);
     if (p->least_gpus) ft__json_member_whole(out, "least_gpus", p->least_gpus);
+    if (*p->shown) ft__json_member_text(out, "shown", p->shown);
     ft__json_close(out);
     ft__json_close(out);
 }

@@ -379,7 +379,7 @@ void ft__screen_planned(ft_text *out, const ft_style *style, const ft_planned *p
     if (p->request)
         ft__text_add(&b, "this one is the fastest that fits. --tp, --pp, ... say another");
     else
-        ft__text_add(&b, "none fits");
+        ft__text_addf(&b, "none fits, and this is what was asked: %s", p->shown);
     if (p->least_gpus) ft__text_addf(&b, "; %" PRId64 " GPUs would do", p->least_gpus);
     ft__line(out, style, "planned", &a, b.at);
     ft__text_drop(&a, out);
