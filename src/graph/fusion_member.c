@@ -43,6 +43,9 @@ static ft_part row_part(const ft_node *n)
     return n->manner & FT_MANNER_SELECT ? FT_LIBRARY : FT_ALONG;
 }
 
+/* Sorted rows that share an index are added up by the framework's own kernels. */
+static bool rows_meet(ft_walk walk) { return walk >= FT_WALK_MEET && walk <= FT_WALK_MEET_SINGLE; }
+
 ft_part ft__fusion_part(const ft_node *n)
 {
     if (n->synced || (n->streams && n->verb == FT_DO_CAT)) return FT_LIBRARY;
@@ -53,7 +56,7 @@ ft_part ft__fusion_part(const ft_node *n)
     case FT_DO_SLICE:
     case FT_DO_SPLIT:
     case FT_DO_EXPAND: return ft__node_runs(n) ? FT_LIBRARY : FT_GLUE;
-    case FT_DO_COPY: return n->manner & (FT_MANNER_MEET | FT_MANNER_ACROSS) ? FT_LIBRARY : FT_POINT;
+    case FT_DO_COPY: return n->manner & FT_MANNER_ACROSS || rows_meet(n->walk) ? FT_LIBRARY : FT_POINT;
     case FT_DO_POINTWISE:
     case FT_DO_CAT:
     case FT_DO_FILL:

@@ -1,7 +1,9 @@
 /* gradient_memory.c: gradients of views, slices, concatenations and lookups. */
+#include <math.h>
 #include <string.h>
 
 #include "graph/embedding_constants.h"
+#include "graph/experts_constants.h"
 #include "graph/gradient_rules.h"
 
 #define T(ref) (&t->b.g->tensors[ref])
@@ -123,8 +125,24 @@ void ft__backward_cat(ft_tape *t, const ft_node *n, ft_ref g)
     }
 }
 
-/* Rows that an index picked go back by index_put: indices are sorted so that equal ones can be added up in order. One
- * index that many rows share (a bias of an expert) takes them one after the other. */
+/* aten/src/ATen/native/cuda/Indexing.cu (index_put_with_sort_kernel): the first of the rows that share an index has a
+ * warp for every 128 columns, which adds all of them one after the other; the warps of the others leave. Up to a
+ * warp's 32 columns, and one, have kernels of their own. Experts are not dealt rows evenly: the fullest is waited for.
+ */
+static void meet(ft_node *put, const ft_tensor *rows, double places)
+{
+    enum { WARP = 32, COLUMNS = 128, MANY = 64 };
+    double shared = (double)rows->rows / places, fullest = put->at->of->site == FT_SITE_MOE ? FT_K_EXPERTS_FULLEST : 1;
+    if (shared <= MANY) return;
+    put->walk = rows->cols == 1           ? FT_WALK_MEET_SINGLE
+                : rows->cols <= WARP      ? FT_WALK_MEET_NARROW
+                : rows->element_bytes > 2 ? FT_WALK_MEET_WIDE
+                                          : FT_WALK_MEET;
+    put->trips = (float)(shared * fullest);
+    put->blocks = (float)(places * ceil((double)rows->cols / COLUMNS) / fullest);
+}
+
+/* Rows that an index picked go back by index_put: indices are sorted so that equal ones can be added up in order. */
 static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref all = ft__zeros(t, n->at, n->in[0]);
@@ -138,13 +156,9 @@ static void put_rows(ft_tape *t, const ft_node *n, ft_ref g)
     ft__node_in(&put, all);
     ft__node_in(&put, g);
     ft_tensor part = *T(g);
-    double shared = (double)part.rows / (double)T(all)->rows;
     put.op = ft__pointwise_kernel(t->b.g, "index_put", &g, 1, &part);
     put.op.u.elementwise.pattern = FT_PATTERN_STRIDED;
-    if (shared > 64) {
-        put.manner |= FT_MANNER_MEET;
-        put.each = shared;
-    }
+    meet(&put, &part, (double)T(all)->rows);
     put.in_place = true;
     ft_ref out = ft__node_view(&t->b, &put, all, T(all)->rows, T(all)->cols, false);
     ft__emit(&t->b, &put);

@@ -18,7 +18,6 @@ typedef enum ft_manner {
     FT_MANNER_ONE_OVER = 1 << 9,      /* rows of one column more than a power of two */
     FT_MANNER_JOIN_UNLIKE = 1 << 10,  /* two parts of unlike widths are joined */
     FT_MANNER_JOIN_ODD = 1 << 11,     /* rows that begin at odd addresses are joined */
-    FT_MANNER_MEET = 1 << 12,         /* scattered rows are added up: `each` of them share an index */
     FT_MANNER_CAUSAL_CONV = 1 << 13,  /* a short convolution along a sequence, channel by channel */
     FT_MANNER_INDEX_ADD = 1 << 14,    /* rows are added to where they belong, element by element and atomically */
     FT_MANNER_GROUPED = 1 << 15,      /* one kernel for all of a product's uneven matrices: PyTorch's */
@@ -103,6 +102,10 @@ typedef enum ft_walk {
     FT_WALK_FOLD,     /* windows into pictures: a thread per pixel, a window a trip */
     FT_WALK_OVERLAP,  /* the same of views along one axis */
     FT_WALK_COUNT_UP, /* whole numbers one after the other, by PyTorch's kernel for any step */
+    FT_WALK_MEET,     /* rows added to where a sorted index says: a warp goes through those that share one */
+    FT_WALK_MEET_WIDE,    /* of 32 bits */
+    FT_WALK_MEET_NARROW,  /* of no more columns than a warp has threads */
+    FT_WALK_MEET_SINGLE,  /* of one column */
     FT_WALK_ADD_BY_INDEX, /* elements of 16 bits added to where an index of each says */
     FT_WALK_BIAS_LSTM,    /* cuDNN's gradients of a recurrent layer's biases, which go through all steps row by row */
     FT_WALK_BIAS_GRU,

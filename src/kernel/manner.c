@@ -15,12 +15,6 @@ static double uneven(double each)
     return fmin(FT_K_MANNER_UNEVEN_MOST, FT_K_MANNER_UNEVEN_LEAST + FT_K_MANNER_UNEVEN_ROWS / each);
 }
 
-/* Rows that share an index are added one after the other. */
-static double meeting(double each, const ft_op *op)
-{
-    return fmax(1, each * FT_K_MANNER_MEET_ELEMENTS / (double)op->u.elementwise.numel);
-}
-
 /* What a mask adds with so many keys: starts and ends of tiles, and the passes beside them, are as without. */
 static double of_keys(double most, double half, const ft_op *op)
 {
@@ -79,7 +73,6 @@ double ft__manner_effort(const ft_device *device, unsigned manner, double each, 
     for (size_t i = 0; i < sizeof list / sizeof *list; i++)
         if (manner & (unsigned)list[i].manner) effort *= list[i].effort;
     if (manner & FT_MANNER_UNEVEN) effort *= uneven(each);
-    if (manner & FT_MANNER_MEET && op->kind == FT_OP_ELEMENTWISE) effort *= meeting(each, op);
     return effort;
 }
 

@@ -296,6 +296,31 @@ static void rows_that_were_picked_go_back_by_index(void **state)
     assert_string_equal("fill sort index_put", undone(&t, picked));
 }
 
+/* The gradient of so many rows that were picked at a site. */
+static ft_node put_back(bool moe, int64_t rows)
+{
+    ft_error err = {0};
+    bench t = open_bench(&err);
+    ft_node put = {0};
+    ft_ref y = ft__gather(&t.b, moe ? FT_AT(MOE_DOWN) : named_site(t.g, "y"), t.x, rows);
+    ft__block_close(&t.b, y);
+    assert_int_equal(FT_OK, ft__graph_backward(t.g, FT_RECOMPUTE_NONE, true, (ft_accumulation){0}, &err));
+    for (int32_t i = 0; i < t.g->node_count; i++)
+        if (!strcmp(t.g->nodes[i].op.name, "index_put")) put = t.g->nodes[i];
+    ft__arena_free(t.arena);
+    return put;
+}
+
+/* They wait for each other; the fullest expert has more of them than the mean. */
+static void rows_that_share_an_index_are_added_one_by_one(void **state)
+{
+    (void)state;
+    ft_node few = put_back(false, 2 * ROWS), many = put_back(false, 100 * ROWS), experts = put_back(true, 100 * ROWS);
+    assert_true(few.walk == FT_WALK_NONE && few.trips == 0);
+    assert_true(many.walk == FT_WALK_MEET_NARROW && many.trips == 100 && many.blocks == ROWS);
+    assert_true(experts.walk == many.walk && experts.trips > 1.5 * many.trips && experts.trips < 3 * many.trips);
+}
+
 static void a_broadcast_operand_gets_a_sum(void **state)
 {
     ft_error err = {0};
@@ -340,6 +365,7 @@ int main(void)
         cmocka_unit_test(a_slice_is_put_into_zeros_and_a_split_is_joined),
         cmocka_unit_test(masking_in_place_flows_through),
         cmocka_unit_test(rows_that_were_picked_go_back_by_index),
+        cmocka_unit_test(rows_that_share_an_index_are_added_one_by_one),
         cmocka_unit_test(a_broadcast_operand_gets_a_sum),
         cmocka_unit_test(formats_come_back_as_they_went),
         cmocka_unit_test(every_rule_names_kernels_and_operands_that_exist),

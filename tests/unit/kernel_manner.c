@@ -114,14 +114,6 @@ static void fewer_rows_per_expert_are_more_uneven(void **state)
     for (size_t i = 0; i < 3; i++) assert_true(fabs(effort_of(FT_MANNER_UNEVEN, at[i][0], &op) / at[i][1] - 1) < 0.03);
 }
 
-static void rows_that_share_an_index_wait_for_each_other(void **state)
-{
-    (void)state;
-    ft_op op = op_of("add", FT_PASS_FWD);
-    assert_true(effort_of(FT_MANNER_MEET, 65, &op) > 50);
-    assert_true(effort_of(FT_MANNER_MEET, 1e-3, &op) == 1);
-}
-
 /* data/measurements/h200/liger_loop.jsonl: us of the kernel that adds a chunk to the gradient of a head. */
 static void a_product_that_adds_up_waits_for_its_result(void **state)
 {
@@ -155,7 +147,6 @@ int main(void)
         cmocka_unit_test(a_mask_costs_what_it_was_measured_to),
         cmocka_unit_test(a_mask_may_mean_another_kernel),
         cmocka_unit_test(fewer_rows_per_expert_are_more_uneven),
-        cmocka_unit_test(rows_that_share_an_index_wait_for_each_other),
         cmocka_unit_test(a_product_that_adds_up_waits_for_its_result),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
