@@ -3,20 +3,23 @@
 
 #include <math.h>
 
+#include "graph/across_constants.h"
+
 /* aten/src/ATen/native/cuda/SoftMax.cu (SpatialSoftMax_getBlockSize): a thread for every place beside the axis, up to
- * 1,024 of them in a block, each of which goes along the whole axis by itself, three times (largest, sum, result);
- * where there are few places and the axis is long, threads share it. Blocks are counted by 1,024 threads. */
-ft_walking ft__softmax_across(double outer, double length, double inner)
+ * 1,024 of them in a block, each of which goes along the whole axis by itself, three times (largest, sum, result).
+ * Blocks are counted by 1,024 threads. Where there are few places and the axis is long, a block's threads share it, and
+ * a warp's lie along the axis: each of them asks for a sector of its own, one after the other. */
+ft_walking ft__softmax_across(double outer, double length, double inner, double element_bytes)
 {
-    enum { BLOCK = 1024, FEW = 64, TOGETHER = 3 /* trips that adding up takes */ };
+    enum { BLOCK = 1024, FEW = 64, WARP = 32, SECTOR = 32 };
     if (inner <= 1) return (ft_walking){FT_WALK_NONE, 0, 0};
     double places = fmin(inner, BLOCK), along = 1;
-    if (places <= FEW && length >= FEW) {
-        while (places * along <= BLOCK && along <= length) along *= 2;
-        along /= 2;
-    }
-    double trips = ceil(length / along) + (along > 1 ? TOGETHER : 0);
-    return (ft_walking){FT_WALK_CHANNELS, trips, outer * ceil(inner / places) * places * along / BLOCK};
+    if (places > FEW || length < FEW)
+        return (ft_walking){FT_WALK_CHANNELS, length, outer * ceil(inner / places) * places / BLOCK};
+    while (places * along <= BLOCK && along <= length) along *= 2;
+    along /= 2;
+    double sectors = ceil(places * along / WARP) * fmin(along, WARP) * fmin(1, inner * element_bytes / SECTOR);
+    return (ft_walking){FT_WALK_TOGETHER, ceil(length / along) * (1 + FT_K_ACROSS_SECTOR_WAITS * sectors), outer};
 }
 
 static double down(double x) /* to a power of two */

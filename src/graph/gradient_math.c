@@ -344,8 +344,8 @@ void ft__backward_row(ft_tape *t, const ft_node *n, ft_ref g)
     back.op.pass = FT_PASS_BWD;
     back.core = n->core;
     back.traffic = n->traffic < 1 ? 0.83F : 1; /* writes the input's low format */
-    if (n->walk == FT_WALK_CHANNELS) {
-        back.walk = FT_WALK_CHANNELS_BACKWARD;
+    if (n->walk == FT_WALK_CHANNELS || n->walk == FT_WALK_TOGETHER) {
+        back.walk = n->walk == FT_WALK_CHANNELS ? FT_WALK_CHANNELS_BACKWARD : FT_WALK_TOGETHER_BACKWARD;
         back.trips = n->trips;
         back.blocks = n->blocks;
     }

@@ -117,6 +117,8 @@ typedef enum ft_walk {
     FT_WALK_WEIGHT_NORM_BACKWARD,
     FT_WALK_CHANNELS, /* softmax along an axis in the middle: a thread per place goes along it, an element a trip */
     FT_WALK_CHANNELS_BACKWARD,
+    FT_WALK_TOGETHER, /* the same along an axis that the threads of a block share */
+    FT_WALK_TOGETHER_BACKWARD,
     FT_WALK_APART,        /* sums over axes that do not lie together: a value a trip */
     FT_WALK_APART_STAGED, /* by several blocks each */
     FT_WALK_COUNT

@@ -1,6 +1,7 @@
 /* Walks: kernels that are as long as their waits, held to measured batch norms. */
 #include "kernel_limits.h"
 
+#include "graph/across.h"
 #include "graph/batchnorm.h"
 #include "graph/resize.h"
 #include "graph/sample.h"
@@ -135,6 +136,8 @@ static void measured_walks_of_operators(void **state)
         {FT_WALK_CHANNELS, 32, 62.5, 14.5},
         {FT_WALK_CHANNELS, 19, 48, 6.2},
         {FT_WALK_CHANNELS, 512, 32, 290},
+        {FT_WALK_TOGETHER, 111.1, 16, 63.8}, /* small.jsonl.gz: 16 x 2,048 x 23; 8 x 2,048 x 44 of 32 bits */
+        {FT_WALK_TOGETHER, 173, 8, 112.9},
         {FT_WALK_MEET, 512, 736, 620.4}, /* index_put.jsonl from here on */
         {FT_WALK_MEET, 2048, 23, 2046.5},
         {FT_WALK_MEET, 4096, 92, 4234.3},
@@ -158,6 +161,19 @@ static void measured_walks_of_operators(void **state)
     double held = ft__walk_ms(&device, FT_WALK_GROUP_MOMENTS, 2048, 16),
            fetched = ft__walk_ms(&device, FT_WALK_GROUP_MOMENTS, 2048, 64);
     assert_true(fetched > 1.3 * held);
+}
+
+/* Of up to 64 places beside a long axis a block's threads share the axis, and a warp's ask for sectors of their own:
+ * more of them, longer trips. A short axis, or many places, has a thread for each place. */
+static void axes_that_threads_share(void **state)
+{
+    (void)state;
+    ft_walking half = ft__softmax_across(16, 2048, 23, 2), narrow = ft__softmax_across(16, 2048, 4, 2);
+    assert_true(half.walk == FT_WALK_TOGETHER && half.blocks == 16 && fabs(half.trips - 111.1) < 0.1);
+    assert_true(narrow.walk == FT_WALK_TOGETHER && narrow.trips < half.trips / 8); /* 256 threads along it */
+    assert_true(ft__softmax_across(16, 63, 23, 2).walk == FT_WALK_CHANNELS);
+    assert_true(ft__softmax_across(16, 2048, 65, 2).walk == FT_WALK_CHANNELS);
+    assert_true(ft__softmax_across(16, 2048, 1, 2).walk == FT_WALK_NONE);
 }
 
 /* PyTorch asks cuDNN for fp32, and for fp16 with fp32 weights: never for bf16. */
@@ -279,6 +295,7 @@ int main(void)
         cmocka_unit_test(measured_walks_of_operators),
         cmocka_unit_test(measured_interpolations),
         cmocka_unit_test(measured_samples),
+        cmocka_unit_test(axes_that_threads_share),
         cmocka_unit_test(who_computes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

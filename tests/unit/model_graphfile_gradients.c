@@ -181,8 +181,12 @@ static void across_axes(void **state)
 {
     (void)state;
     ft_graph *g = BACK("{'op':'softmax','in':'t','axis':1,'out':'y'}");
-    const ft_node *there = walking(g, FT_FORWARD, FT_WALK_CHANNELS),
-                  *back = walking(g, FT_BACKWARD, FT_WALK_CHANNELS_BACKWARD);
+    const ft_node *there = walking(g, FT_FORWARD, FT_WALK_TOGETHER), /* of 64 places a block's threads share the axis */
+        *back = walking(g, FT_BACKWARD, FT_WALK_TOGETHER_BACKWARD);
+    assert_true(there && back && there->trips == back->trips && there->blocks == back->blocks);
+    g = BACK("{'op':'softmax','in':'t','axis':0,'out':'y'}");
+    there = walking(g, FT_FORWARD, FT_WALK_CHANNELS);
+    back = walking(g, FT_BACKWARD, FT_WALK_CHANNELS_BACKWARD);
     assert_true(there && back && there->trips > 1 && there->trips == back->trips && there->blocks == back->blocks);
     g = BACK("{'op':'softmax','in':'t','axis':2,'out':'y'}");
     assert_true(!walking(g, FT_FORWARD, FT_WALK_CHANNELS) && !walking(g, FT_BACKWARD, FT_WALK_CHANNELS_BACKWARD));

@@ -102,12 +102,12 @@ void ft__read_reduced(ft_graph_reader *r, ft_at at)
     ft__graphfile_give(r, 0, &out);
 }
 
-static ft_walking softmax_walk(const ft_named *x, int axis)
+static ft_walking softmax_walk(const ft_named *x, int axis, double element_bytes)
 {
     double outer = 1, inner = 1;
     for (int i = 0; i < axis; i++) outer *= (double)x->dim[i];
     for (int i = axis + 1; i < x->dims; i++) inner *= (double)x->dim[i];
-    return ft__softmax_across(outer, (double)x->dim[axis], inner);
+    return ft__softmax_across(outer, (double)x->dim[axis], inner, element_bytes);
 }
 
 /* softmax, log_softmax, cumsum. Along another axis than memory's innermost the kernel reads across. */
@@ -133,7 +133,7 @@ void ft__read_row(ft_graph_reader *r, ft_at at)
         if (!strcmp(op, "cumsum"))
             ft__walks_steps(b, x.dim[axis], row->u.row.rows);
         else
-            walks(b, softmax_walk(&x, axis));
+            walks(b, softmax_walk(&x, axis, ft__tensor_of(b, in)->element_bytes));
     }
     ft__graphfile_result(r, y, x.dims, x.dim);
 }
