@@ -55,19 +55,27 @@ static double each(const effort *e, int64_t filter)
     return filter == 3 ? e->three : filter == 5 ? e->five : e->other;
 }
 
+/* Share of taps that lie on the picture, along one of its sides. */
+static double inside(double side, int64_t taps, double pad, double stride, double results)
+{
+    double count = 0;
+    for (int tap = 0; tap < taps; tap++) /* results whose tap lies between the first pixel and the last */
+        count += fmax(0, fmin(results - 1, floor((side - 1 + pad - tap) / stride)) -
+                             fmax(0, ceil((pad - tap) / stride)) + 1);
+    return count / (results * (double)taps);
+}
+
 /* Share of a filter's taps that cost anything. PyTorch's own kernels have a thread per result, ask of every tap whether
  * it lies on the picture and pass over it where not (aten/src/ATen/native/cuda/DepthwiseConv2d.cu): the warp is spared
  * it where none of its threads needs it. They cover a row of results, or as many rows as 32 have room for. */
 static double needed(const ft_op *op, double oh, double ow)
 {
     double h = (double)op->u.conv.h, w = (double)op->u.conv.w, r = (double)op->u.conv.r, s = (double)op->u.conv.s,
-           stride = (double)op->u.conv.stride, pad = (double)op->u.conv.pad, down = 0, across = 0;
+           stride = (double)op->u.conv.stride, pad = (double)op->u.conv.pad, across = 0;
     if (!(oh >= 1 && ow >= 1) || r > MOST_TAPS || s > MOST_TAPS) return 1;
-    for (int tap = 0; tap < r; tap++) /* rows of results whose tap lies between the first pixel and the last */
-        down += fmax(0, fmin(oh - 1, floor((h - 1 + pad - tap) / stride)) - fmax(0, ceil((pad - tap) / stride)) + 1);
     for (int tap = 0; tap < s; tap++) /* any result of a row */
         across += fmin(ow - 1, floor((w - 1 + pad - tap) / stride)) >= fmax(0, ceil((pad - tap) / stride));
-    return fmin(1, down / (oh * r) + (fmax(1, WARP / ow) - 1) / r) * across / s;
+    return fmin(1, inside(h, op->u.conv.r, pad, stride, oh) + (fmax(1, WARP / ow) - 1) / r) * across / s;
 }
 
 /* Channels last in 16 bits, as two dimensions have it. */
@@ -90,6 +98,26 @@ static double direct_filter_ms(const ft_device *device, double pixels, double bl
 {
     const struct ft__k_depthwise_direct *at = &ft__k_depthwise_direct;
     return 1e-3 * pixels / at->pixels_per_us * fmax(1, blocks / (at->blocks_per_sm * device->sms));
+}
+
+/* Filters of 7x7 and more, channels last in 32 bits: cuDNN has kernels of its own for their results and for gradients of
+ * pictures, none for those of filters. A block per channel and tap walks over the pixels on which the tap lies; in tf32,
+ * from a size of pictures on, matrix units compute a product with every tap. 0: others. */
+static double wide_filter_ms(const ft_device *device, const ft_op *op, double oh, double ow)
+{
+    const struct ft__k_depthwise_direct_wide *at = &ft__k_depthwise_direct_wide;
+    const struct ft__k_depthwise_indexed *by = &ft__k_depthwise_indexed;
+    double n = (double)op->u.conv.n, c = (double)op->u.conv.c, h = (double)op->u.conv.h, w = (double)op->u.conv.w,
+           pad = (double)op->u.conv.pad, stride = (double)op->u.conv.stride;
+    int64_t r = op->u.conv.r, s = op->u.conv.s;
+    if (!op->u.conv.nhwc || ft_dtype_bytes(op->dtype) < 4 || op->u.conv.space != 0) return 0;
+    if (r != s || (double)r < at->taps || r > MOST_TAPS || op->u.conv.k != op->u.conv.c || !(oh >= 1 && ow >= 1))
+        return 0;
+    double seen = inside(h, r, pad, stride, oh) * inside(w, s, pad, stride, ow);
+    double ms = 1e-3 * n * oh * ow * seen / at->pixels_per_us *
+                fmax(1, c * (double)(r * s) / (at->blocks_per_sm * device->sms));
+    bool indexed = op->dtype == FT_TF32 && device->matrix_fma_per_clk_sm > 0 && w >= by->from;
+    return indexed ? fmin(ms, 1e-3 * n * c * oh * ow / (by->results_per_us * device->sms)) : ms;
 }
 
 /* Layers that no specialised kernel takes; 0: others. */
@@ -159,6 +187,7 @@ ft_own_figures ft__depthwise(const ft_device *device, const ft_op *op)
         const effort *f = &efforts[by][part];
         double ms = special_ms(device, op, part, n * k * oh * ow, sums[part]);
         out.alone |= ms > 0;
+        if (part == FILTER && !(ms > 0)) ms = wide_filter_ms(device, op, oh, ow);
         if (!(ms > 0)) ms = sums[part] * each(f, op->u.conv.r) / ft__issue_rate(device);
         out.compute_ms += ms;
         out.memory_ms += bytes;

@@ -169,6 +169,32 @@ static void taps_beside_the_picture_are_passed_over(void **state)
     assert_true(ft__depthwise(&device, &large).compute_ms > 7 * ft__depthwise(&device, &small).compute_ms);
 }
 
+/* Gradients of large filters, channels last in 32 bits, as an H200's profiler has them: cuDNN takes them tap by tap; in
+ * tf32 large pictures go by matrix units. */
+static void large_depthwise_filters_as_measured(void **state)
+{
+    (void)state;
+    ft_device device = limit_device("h200_sxm");
+    const struct {
+        ft_dtype dtype;
+        int64_t c, size, filter;
+        double us;
+    } rows[] = {
+        {FT_FP32, 192, 56, 7, 8749.6}, {FT_FP32, 384, 28, 7, 3645},   {FT_FP32, 768, 14, 7, 1446.6},
+        {FT_FP32, 1536, 7, 7, 530.2},  {FT_TF32, 192, 56, 7, 4536.8}, {FT_TF32, 384, 28, 7, 3652.9},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        ft_op op = conv(32, rows[i].c, rows[i].size, rows[i].c, rows[i].filter);
+        op.dtype = rows[i].dtype;
+        op.pass = FT_PASS_BWD;
+        op.u.conv.groups = rows[i].c;
+        op.u.conv.nhwc = true;
+        op.u.conv.parts = FT_CONV_FILTER;
+        double us = 1e3 * ft__depthwise(&device, &op).ms;
+        if (fabs(us / rows[i].us - 1) > 0.25) fail_msg("row %zu: %g us, measured %g", i, us, rows[i].us);
+    }
+}
+
 /* What a multiply-add costs besides is arithmetic of places: half the fp32 lanes of an SM that issues as much beside
  * them take as long, half of what it issues twice. */
 static void depthwise_filters_are_as_fast_as_their_sm_issues(void **state)
@@ -220,6 +246,7 @@ int main(void)
         cmocka_unit_test(products_are_asked_apart),
         cmocka_unit_test(nothing_is_known_of_others),
         cmocka_unit_test(depthwise_filters_are_as_fast_as_their_sm_issues),
+        cmocka_unit_test(large_depthwise_filters_as_measured),
         cmocka_unit_test(formats_and_groups_are_known),
         cmocka_unit_test(taps_beside_the_picture_are_passed_over),
         cmocka_unit_test(a_depthwise_result_costs_the_same_on_amd),
