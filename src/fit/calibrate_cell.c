@@ -269,7 +269,7 @@ static ft_status settle(work *w, ft_frame *f, ft_error *err)
     ft_matrix m = {.key = f->key, .weight = f->weight, .count = f->count, .width = f->width};
     const double *residual = w->residual + ((size_t)refit * FT_REST_KINDS + (size_t)kind) * c->count;
     ft__matrix_ranges(&m, &c->out.expert);
-    FT_TRY(ft__sigma_fit(&m, residual, &c->out.expert, &c->sigma, w->learned, err));
+    FT_TRY(ft__sigma_fit(&m, residual, w->fold, (uint8_t)w->folds, &c->out.expert, &c->sigma, w->learned, err));
     return set_spreads(c, residual, w->learned, &c->out.expert, err);
 }
 

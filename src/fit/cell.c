@@ -1,7 +1,9 @@
 /* Fitting one cell: the world's constants and each GPU's expert.
  *
  * What a GPU's expert learns is tried on rows of groups it did not see (folds over hashed shape groups): those errors
- * become its interval. What kinship is worth is found in kin.c. */
+ * become its interval. Nothing that such an error is made of has seen its row: constants, trees and the scale of errors
+ * are found again without each fold (cross-conformal prediction: Vovk 2015; Barber et al. 2021). What kinship is worth
+ * is found in kin.c. */
 #include "fit/cell.h"
 
 #include <math.h>
@@ -11,7 +13,14 @@
 #include "fit/in_model.h"
 #include "fit/learning_constants.h"
 
-enum { FOLDS = 4, WORLD_ROWS = 1200, GPU_ROWS = 3000, ENOUGH_TABLED = 100 };
+enum { WORLD_ROWS = 1200, WORLD_STEPS = 20, GPU_ROWS = 3000, GPU_STEPS = 12, ENOUGH_TABLED = 100 };
+enum { FEW_FOLDS = 4, MANY_FOLDS = 10 };
+
+/* A forest of few rows would miss a quarter of them: it would be further off than the one that is kept. */
+static uint8_t folds_of(const ft_cell_gpu *g) { return g->forest < GPU_ROWS ? MANY_FOLDS : FEW_FOLDS; }
+
+/* Shapes of a group are held out together. */
+static uint8_t fold_of(const ft_row *row, uint8_t folds) { return (uint8_t)((row->group >> 8) % folds); }
 
 size_t ft__cell_sample(const ft_rows *rows, const ft_cell_gpu *g, size_t wanted, uint32_t *out)
 {
@@ -81,7 +90,7 @@ ft_status ft__cell_fit_world(ft_cell *cell, ft_error *err)
     for (int g = 0; g < cell->gpu_count; g++) use[g] = true;
     expert_init(cell, "*", "", &cell->world);
     for (int g = 0; g < cell->gpu_count; g++) cell->world.rows += (uint32_t)cell->gpus[g].count;
-    FT_TRY(ft__cell_constants(cell, use, start, WORLD_ROWS, 20, cell->world.theta, err));
+    FT_TRY(ft__cell_constants(cell, use, start, WORLD_ROWS, WORLD_STEPS, cell->world.theta, err));
     return FT_OK;
 }
 
@@ -122,35 +131,84 @@ static ft_boost_options boost_for(const ft_family *family, size_t rows, const ft
     return o;
 }
 
-/* Residuals of rows by trees that never saw their fold, for folds 0 to `folds` - 1. */
-static ft_status cross_validate(const ft_matrix *m, const uint8_t *fold_of, uint8_t folds, ft_boost_options o,
-                                double *residual, ft_error *err)
+/* Of `count` rows in `index`, those outside of a fold stay. */
+static size_t drop_fold(const ft_rows *rows, uint32_t *index, size_t count, uint8_t folds, int without)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++)
+        if (fold_of(&rows->at[index[i]], folds) != without) index[kept++] = index[i];
+    return kept;
+}
+
+/* A GPU's constants from its rows outside of one fold (< 0: from all), near the world's: one GPU of many moves those
+ * little. The only one of its cell makes them, and then they too are found without the fold. */
+static ft_status gpu_constants(const ft_cell *cell, const ft_cell_gpu *g, int without, double *theta, ft_error *err)
+{
+    uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
+    if (!index) return ft__no_memory(err);
+    ft_cell_gpu t = tabled(g);
+    double center[FT_MAX_THETA];
+    memcpy(center, cell->world.theta, sizeof center);
+    if (without >= 0 && cell->gpu_count == 1) {
+        size_t n = drop_fold(cell->rows, index, ft__cell_sample(cell->rows, &t, WORLD_ROWS, index), folds_of(g),
+                             without);
+        for (int j = 0; j < cell->family->parameter_count; j++) center[j] = cell->family->parameters[j].start;
+        ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, center, 1, WORLD_STEPS, center);
+    }
+    size_t n = drop_fold(cell->rows, index, ft__cell_sample(cell->rows, &t, GPU_ROWS, index), folds_of(g), without);
+    ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, center, FT_K_LEARNING_GPU_PRIOR, GPU_STEPS,
+                      theta);
+    free(index);
+    return FT_OK;
+}
+
+/* Residuals of the lines of one fold by trees that saw the others alone. `part` and `trees` are room to work in. */
+static ft_status leave_out(const ft_matrix *m, const uint8_t *fold, uint8_t without, const ft_boost_options *o,
+                           ft_matrix *part, ft_tree *trees, double *residual, ft_error *err)
+{
+    double base;
+    size_t width = (size_t)m->width;
+    ft__matrix_without(m, m->target, fold, without, part);
+    FT_TRY(ft__boost(&(ft_boost_data){part->key, part->count, part->width, part->target, part->weight}, o, &base, trees,
+                     err));
+    for (size_t i = 0; i < m->count; i++)
+        if (fold[i] == without)
+            residual[i] = (double)m->target[i] - base - ft__trees_sum(trees, (size_t)o->trees, m->key + i * width);
+    return FT_OK;
+}
+
+/* Residuals of every row by constants and trees that never saw its fold: as wrong as a forecast is of shapes that
+ * nobody measured. */
+static ft_status cross_validate(const ft_cell *cell, const ft_cell_gpu *g, const ft_matrix *m, const uint8_t *fold,
+                                const ft_boost_options *o, double *residual, ft_error *err)
+{
+    ft_matrix part = {0}, apart = {0};
+    ft_tree *trees = malloc((size_t)o->trees * sizeof *trees);
+    ft_status s = trees ? ft__matrix_new(m->count, m->width, &part, err) : ft__no_memory(err);
+    if (s == FT_OK) s = ft__matrix_new(m->count, m->width, &apart, err);
+    for (uint8_t k = 0; k < folds_of(g) && s == FT_OK; k++) {
+        double theta[FT_MAX_THETA];
+        s = gpu_constants(cell, g, k, theta, err);
+        for (size_t i = 0; i < m->count && s == FT_OK; i++) ft__matrix_set(cell, theta, g->index[i], &apart, i);
+        if (s == FT_OK) s = leave_out(&apart, fold, k, o, &part, trees, residual, err);
+    }
+    ft__matrix_free(&apart);
+    ft__matrix_free(&part);
+    free(trees);
+    return s;
+}
+
+/* The same of the slowest quarter by the others, under the constants of all. */
+static ft_status leave_slow(const ft_matrix *m, const uint8_t *fold, const ft_boost_options *o, double *residual,
+                            ft_error *err)
 {
     ft_matrix part;
-    ft_tree *trees = malloc((size_t)o.trees * sizeof *trees);
+    ft_tree *trees = malloc((size_t)o->trees * sizeof *trees);
     ft_status s = trees ? ft__matrix_new(m->count, m->width, &part, err) : ft__no_memory(err);
-    if (s != FT_OK) {
-        free(trees);
-        return s;
+    if (s == FT_OK) {
+        s = leave_out(m, fold, 0, o, &part, trees, residual, err);
+        ft__matrix_free(&part);
     }
-    size_t width = (size_t)m->width;
-    for (uint8_t fold = 0; fold < folds && s == FT_OK; fold++) {
-        part.count = 0;
-        for (size_t i = 0; i < m->count; i++)
-            if (fold_of[i] != fold) {
-                size_t at = part.count++;
-                memcpy(part.key + at * width, m->key + i * width, width * sizeof *m->key);
-                part.target[at] = m->target[i];
-                part.weight[at] = m->weight[i];
-            }
-        double base;
-        s = ft__boost(&(ft_boost_data){part.key, part.count, part.width, part.target, part.weight}, &o, &base, trees,
-                      err);
-        for (size_t i = 0; s == FT_OK && i < m->count; i++)
-            if (fold_of[i] == fold)
-                residual[i] = (double)m->target[i] - base - ft__trees_sum(trees, (size_t)o.trees, m->key + i * width);
-    }
-    ft__matrix_free(&part);
     free(trees);
     return s;
 }
@@ -172,7 +230,7 @@ static ft_status widen_beyond(const ft_cell *cell, ft_cell_gpu *g, const ft_matr
     qsort(ms, m->count, sizeof *ms, by_value);
     double slow = ms[m->count - m->count / 4];
     for (size_t i = 0; i < m->count; i++) fold[i] = cell->rows->at[g->index[i]].ms < slow;
-    FT_TRY(cross_validate(m, fold, 1, o, residual, err));
+    FT_TRY(leave_slow(m, fold, &o, residual, err));
     size_t n = 0;
     for (size_t i = 0; i < m->count; i++)
         if (fold[i] == 0) z[n++] = residual[i] / scale[i];
@@ -193,15 +251,16 @@ static ft_status finish_gpu(ft_cell *cell, ft_cell_gpu *g, const ft_matrix *m, d
     if (apart) tables.count = g->forest;
     ft_boost_options o = boost_for(cell->family, tables.count, g);
     double *residual = work, *scale = work + m->count, *z = work + 2 * m->count, base;
-    for (size_t i = 0; i < m->count; i++) fold[i] = (uint8_t)((cell->rows->at[g->index[i]].group >> 8) % FOLDS);
-    FT_TRY(cross_validate(&tables, fold, FOLDS, o, residual, err));
+    const uint8_t folds = folds_of(g);
+    for (size_t i = 0; i < m->count; i++) fold[i] = fold_of(&cell->rows->at[g->index[i]], folds);
+    FT_TRY(cross_validate(cell, g, &tables, fold, &o, residual, err));
     g->trees = calloc((size_t)o.trees + FT_MODEL_TREES + 1, sizeof *g->trees);
     if (!g->trees) return ft__no_memory(err);
     FT_TRY(ft__boost(&(ft_boost_data){tables.key, tables.count, tables.width, tables.target, tables.weight}, &o, &base,
                      g->trees, err));
     g->expert.tree_count = ft__boost_used(g->trees, o.trees);
-    if (apart) FT_TRY(ft__in_model(cell, g, m, g->forest, base, fold, FOLDS, residual, err));
-    FT_TRY(ft__sigma_fit(m, residual, &g->expert, &g->sigma, scale, err));
+    if (apart) FT_TRY(ft__in_model(cell, g, m, g->forest, base, fold, folds, residual, err));
+    FT_TRY(ft__sigma_fit(m, residual, fold, folds, &g->expert, &g->sigma, scale, err));
     size_t told = told_of(g).count;
     for (size_t i = 0; i < told; i++) z[i] = residual[i] / scale[i];
     if (!ft__spreads(z, told, 1, g->expert.spread_low[FT_KIN_SELF], g->expert.spread_high[FT_KIN_SELF]))
@@ -233,13 +292,7 @@ ft_status ft__cell_fit_gpu(ft_cell *cell, ft_cell_gpu *g, ft_error *err)
     g->expert.balance = (float)ft__device_balance(device);
     g->expert.flags = (g->bare ? FT_EXPERT_BARE_OPERANDS : 0u) | (g->eager ? FT_EXPERT_EAGER : 0u) |
                       (g->timed ? FT_EXPERT_DEVICE : 0u) | (g->older ? FT_EXPERT_OLDER : 0u);
-    uint32_t *index = malloc((2 * GPU_ROWS + 1) * sizeof *index);
-    if (!index) return ft__no_memory(err);
-    ft_cell_gpu t = tabled(g);
-    size_t n = ft__cell_sample(cell->rows, &t, GPU_ROWS, index);
-    ft__fit_constants(cell->family, (ft_subset){cell->rows, index, n}, cell->world.theta, FT_K_LEARNING_GPU_PRIOR, 12,
-                      g->expert.theta);
-    free(index);
+    FT_TRY(gpu_constants(cell, g, -1, g->expert.theta, err));
     FT_TRY(ft__matrix_new(g->count, cell->family->feature_count, &m, err));
     for (size_t i = 0; i < g->count; i++) ft__matrix_set(cell, g->expert.theta, g->index[i], &m, i);
     ft__matrix_ranges(&m, &g->expert);

@@ -57,15 +57,7 @@ static ft_status boost(const ft_matrix *part, const float *target, const uint8_t
     ft_matrix some;
     ft_boost_options o = options();
     FT_TRY(ft__matrix_new(part->count, part->width, &some, err));
-    size_t width = (size_t)part->width;
-    some.count = 0;
-    for (size_t i = 0; i < part->count; i++) {
-        if (without >= 0 && fold[i] == without) continue;
-        size_t at = some.count++;
-        memcpy(some.key + at * width, part->key + i * width, width * sizeof *part->key);
-        some.target[at] = target[i];
-        some.weight[at] = part->weight[i];
-    }
+    ft__matrix_without(part, target, fold, without, &some);
     double base;
     ft_status s = ft__boost(&(ft_boost_data){some.key, some.count, some.width, some.target, some.weight}, &o, &base,
                             trees, err);

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fit/learning_constants.h"
-
 void ft__matrix_free(ft_matrix *m) { free(m->key), free(m->target), free(m->weight); }
 
 ft_status ft__matrix_new(size_t count, int width, ft_matrix *out, ft_error *err)
@@ -18,6 +16,7 @@ ft_status ft__matrix_new(size_t count, int width, ft_matrix *out, ft_error *err)
     out->width = width;
     if (out->key && out->target && out->weight) return FT_OK;
     ft__matrix_free(out);
+    *out = (ft_matrix){0}; /* nothing to free a second time */
     return ft__fail(err, FT_E_MEMORY, "out of memory for %zu rows of features", count);
 }
 
@@ -58,31 +57,15 @@ void ft__matrix_set(const ft_cell *cell, const double *theta, uint32_t row_index
     m->weight[at] = row->weight;
 }
 
-ft_status ft__sigma_fit(const ft_matrix *m, const double *residual, ft_expert *e, ft_tree **trees, double *scale,
-                        ft_error *err)
+void ft__matrix_without(const ft_matrix *m, const float *target, const uint8_t *fold, int without, ft_matrix *part)
 {
-    const struct ft__k_learning_sigma_boost *k = &ft__k_learning_sigma_boost;
-    ft_boost_options o = {.trees = m->count < FT_K_LEARNING_SIGMA_ROWS ? 0 : k->trees,
-                          .depth = k->depth,
-                          .rate = k->rate,
-                          .ridge = k->ridge,
-                          .clip = k->clip,
-                          .rows = k->rows,
-                          .features = k->features};
-    float *target = malloc((m->count + 1) * sizeof *target);
-    *trees = malloc((size_t)(o.trees + 1) * sizeof **trees);
-    if (!target || !*trees) {
-        free(target);
-        return ft__no_memory(err);
+    size_t width = (size_t)m->width;
+    part->count = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        if (without >= 0 && fold[i] == without) continue;
+        size_t at = part->count++;
+        memcpy(part->key + at * width, m->key + i * width, width * sizeof *m->key);
+        part->target[at] = target[i];
+        part->weight[at] = m->weight[i];
     }
-    for (size_t i = 0; i < m->count; i++) target[i] = (float)log(fabs(residual[i]) + FT_K_LEARNING_SIGMA_FLOOR);
-    double base;
-    ft_status s = ft__boost(&(ft_boost_data){m->key, m->count, m->width, target, m->weight}, &o, &base, *trees, err);
-    free(target);
-    FT_TRY(s);
-    e->sigma_count = ft__boost_used(*trees, o.trees);
-    e->sigma_base = (float)base;
-    for (size_t i = 0; i < m->count; i++)
-        scale[i] = exp(base + ft__trees_sum(*trees, (size_t)o.trees, m->key + i * (size_t)m->width));
-    return FT_OK;
 }

@@ -1,6 +1,6 @@
 /* From held-out errors to intervals, by conformal prediction: the interval at level q is the q-quantile of what the
- * model got wrong on rows it had not seen, each side by itself, so that coverage does not depend on errors being
- * normal. */
+ * model got wrong on rows it had not seen (cell.c), over scales that had not seen them either (sigma.c), each side by
+ * itself, so that coverage does not depend on errors being normal. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
