@@ -252,9 +252,11 @@ static ft_status unknown(const char *name, const words *wanted, ft_error *err)
             "unknown GPU \"%s\"; \"gpu\" is its name alone, \"%s\"; give the number separately, as \"gpus\": %d or as "
             "ranks",
             shown, which, gpus);
-    if (nearest) return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; did you mean \"%s\"?", shown, nearest);
-    if (wanted->count > 1 && begins_known(wanted, all, sizeof all))
-        return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; of that kind the catalogue has %s", shown, all);
+    bool kind = wanted->count > 1 && begins_known(wanted, all, sizeof all);
+    /* "5090 laptop" is nearer to a 5090 than to the laptop of another number. */
+    if (nearest && (!kind || strstr(all, nearest) || !strncmp(nearest, all, strlen(all))))
+        return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; did you mean \"%s\"?", shown, nearest);
+    if (kind) return ft__fail(err, FT_E_NAME, "unknown GPU \"%s\"; of that kind the catalogue has %s", shown, all);
     return ft__fail(err, FT_E_NAME,
                     "unknown GPU \"%s\"; the catalogue has %zu, from %s to %s, and a spec file works too", shown,
                     ft__embedded_device_count, names[0], names[count - 1]);

@@ -59,6 +59,12 @@ double ft__matrix_cap(const ft_device *device, ft_dtype dtype)
 
 /* -- reading ----------------------------------------------------------------------------------- */
 
+static void take_number(ft_spec *s, ft_spec_number n, double value)
+{
+    if (!s->given[n]) s->number[n] = value;
+    s->given[n] = true;
+}
+
 static ft_status read_word(const json_t *object, const char *key, const char *const *words, const char *where, int *out,
                            bool *given, ft_error *err)
 {
@@ -94,6 +100,12 @@ ft_status ft__spec_read_traits(const json_t *object, const char *where, bool lin
             out->trait[t] = yes;
         }
     }
+    if (!link && out->has[FT_TRAIT_MATRIX_ISSUE] && out->trait[FT_TRAIT_MATRIX_ISSUE] == FT_ISSUE_NONE) {
+        /* Without matrix units whatever its kin has: TU117 among the Turings. */
+        take_number(out, FT_SPEC_MATRIX_FMA, 0);
+        take_number(out, FT_SPEC_UNCAPPED_FMA, 0);
+        take_number(out, FT_SPEC_MATRIX_PJ, 0);
+    }
     return FT_OK;
 }
 
@@ -103,12 +115,6 @@ static void take(ft_spec *s, ft_spec_trait t, int value)
 {
     if (!s->has[t]) s->trait[t] = value;
     s->has[t] = true;
-}
-
-static void take_number(ft_spec *s, ft_spec_number n, double value)
-{
-    if (!s->given[n]) s->number[n] = value;
-    s->given[n] = true;
 }
 
 /* Eight GPUs and more are joined by a switch since NVLink 3 (DGX-1's V100s, with NVLink 2, are a cube mesh), and the
@@ -133,6 +139,7 @@ static void take_chip(ft_spec *s, const ft_spec *from)
     static const ft_spec_number numbers[] = {FT_SPEC_ISSUE_LANES,      FT_SPEC_DIES,      FT_SPEC_L2_PARTITIONS,
                                              FT_SPEC_L2_BYTES_PER_CLK, FT_SPEC_MATRIX_PJ, FT_SPEC_EXP};
     bool matrix = !s->given[FT_SPEC_MATRIX_FMA] || s->number[FT_SPEC_MATRIX_FMA] > 0;
+    if (!matrix) take_number(s, FT_SPEC_MATRIX_PJ, 0);
     take(s, FT_TRAIT_MATRIX_ISSUE, matrix ? from->trait[FT_TRAIT_MATRIX_ISSUE] : FT_ISSUE_NONE);
     take(s, FT_TRAIT_ASYNC_COPY, from->trait[FT_TRAIT_ASYNC_COPY]);
     take(s, FT_TRAIT_DUAL_ISSUE, from->trait[FT_TRAIT_DUAL_ISSUE]);

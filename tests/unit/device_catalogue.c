@@ -213,6 +213,10 @@ static void names_as_people_type_them(void **state)
         {"GeForce RTX 4070 Ti SUPER", "rtx_4070_ti_super"},
         {"rtx 5060", "rtx_5060"},
         {"gtx 1080", "gtx_1080"},
+        {"RTX 4060", "rtx_4060"},
+        {"NVIDIA GeForce RTX 4060 Laptop GPU", "rtx_4060_laptop"},
+        {"4090 laptop", "rtx_4090_laptop"},
+        {"3080 Ti mobile", "rtx_3080_ti_laptop"},
         {"mi350x", "mi350x"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
@@ -248,7 +252,7 @@ static void an_unknown_name_is_answered_with_the_nearest(void **state)
     expect_unknown("h100_sxn", "unknown GPU \"h100_sxn\"; did you mean \"h100_sxm\"?");
     expect_unknown("H100 80GB",
                    "unknown GPU \"H100 80GB\"; of that kind the catalogue has h100_nvl, h100_pcie, h100_sxm");
-    expect_unknown("4090 laptop", "unknown GPU \"4090 laptop\"; of that kind the catalogue has rtx_4090");
+    expect_unknown("5090 laptop", "unknown GPU \"5090 laptop\"; of that kind the catalogue has rtx_5090");
     expect_unknown("rtx_4091", "unknown GPU \"rtx_4091\"; did you mean \"rtx_4090\"?");
     ft_error err = {0};
     ft_device device;
