@@ -133,7 +133,7 @@ static ft_ref encode_with(ft_maker *m, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    stack s = {.source = FT_NONE, .q_len = m->work->seq, .kv_len = m->work->seq};
+    stack s = {.source = FT_NONE, .q_len = ft__encoder_tokens(m), .kv_len = ft__encoder_tokens(m)};
     ft__block_open(b, FT_BLOCK(ENCODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = layers(m, &s, x, a->layers, a->sparse_encoder_layers);
@@ -165,7 +165,7 @@ static void decode(ft_maker *m, ft_ref source, ft_ref *table)
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     if (m->work->task == FT_PREFILL && !a->tower_source) m->q_len = m->kv_len = 1; /* the word that starts the answer */
-    int64_t source_len = a->tower_source ? m->source_len : m->work->seq;
+    int64_t source_len = a->tower_source ? m->source_len : ft__encoder_tokens(m);
     stack s = {.source = source, .q_len = m->q_len, .kv_len = m->kv_len, .source_len = source_len, .decodes = true};
     ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);
     ft__part_unused_weights(m);

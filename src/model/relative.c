@@ -31,6 +31,8 @@ void ft__answered(ft_build *b, ft_ref x)
     if (x != FT_NONE && !b->training) ft__view(b, x, ft__tensor_of(b, x)->rows, ft__tensor_of(b, x)->cols, false);
 }
 
+int64_t ft__encoder_tokens(const ft_maker *m) { return m->work->source > 0 ? m->work->source : m->work->seq; }
+
 void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shared)
 {
     ft_build *b = &m->b;
@@ -38,6 +40,7 @@ void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shar
     ft_workload once = *m->work; /* a sketch of it, of one token, for its parameters alone */
     once.task = FT_FORWARD_PASS;
     once.batch = once.seq = 1;
+    once.source = 0;
     ft_maker sketch = *m;
     sketch.work = &once;
     sketch.batch = sketch.q_len = sketch.kv_len = 1;

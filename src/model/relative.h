@@ -29,6 +29,9 @@ ft_ref ft__attend_written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref 
 /* Feed-forward over one of many experts per token: a Python loop (expert_loop.c). */
 ft_ref ft__expert_loop(ft_maker *m, ft_ref x);
 
+/* Tokens of a sequence that an encoder reads for a decoder: as many as are written, unless they are counted apart. */
+int64_t ft__encoder_tokens(const ft_maker *m);
+
 /* Weights of an encoder that is not run in this step but stays where it is. `shared`: elements that the decoder has
  * already. */
 void ft__encoder_at_rest(ft_maker *m, ft_ref (*encode)(ft_maker *m), double shared);

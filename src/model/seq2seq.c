@@ -1,6 +1,6 @@
 /* seq2seq.c: bart and its kin (mbart, pegasus, marian, blenderbot, m2m_100, ...): two stacks with positions that are
  * learned or sinusoids, one table of words for both, norms behind each half (bart) or before it (pegasus), biases
- * everywhere. `seq` is the length of the source and of the target. T5's own ways are in encoder_decoder.c. */
+ * everywhere. `seq` is the length of the target, and of the source unless `source_tokens` says another. T5's own ways are in encoder_decoder.c. */
 #include "graph/emit.h"
 #include "model/latent.h"
 #include "model/mixers.h"
@@ -150,7 +150,8 @@ static ft_ref encode_with(ft_maker *m, ft_ref seen, ft_ref *table)
 {
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
-    stack s = {.source = FT_NONE, .seen = seen, .q_len = m->work->seq, .kv_len = m->work->seq, .streams = 1};
+    int64_t read = ft__encoder_tokens(m);
+    stack s = {.source = FT_NONE, .seen = seen, .q_len = read, .kv_len = read, .streams = 1};
     ft__block_open(b, FT_BLOCK(ENCODER_EMBED), 1, FT_NONE);
     ft_ref x = ft__block_close(b, embed(m, &s, table));
     x = ft__block_open(b, FT_BLOCK(ENCODER_LAYERS), a->layers, x);
@@ -173,9 +174,10 @@ void ft__make_seq2seq(ft_maker *m)
     const ft_arch *a = m->arch;
     ft_ref table = FT_NONE, source = FT_NONE;
     int64_t rows = a->position_rows > 0 ? a->position_rows : a->max_position;
-    if (a->position == FT_LEARNED_POSITION && m->work->seq > rows) {
+    int64_t longest = ft__encoder_tokens(m) > m->work->seq ? ft__encoder_tokens(m) : m->work->seq;
+    if (a->position == FT_LEARNED_POSITION && longest > rows) {
         ft__build_fail(b, FT_E_RANGE, "a sequence of %lld tokens: the model's learned positions end at %lld",
-                       (long long)m->work->seq, (long long)rows);
+                       (long long)longest, (long long)rows);
         return;
     }
     if (a->ahead > MOST_AHEAD) {
@@ -202,7 +204,7 @@ void ft__make_seq2seq(ft_maker *m)
                .seen = FT_NONE,
                .q_len = m->q_len,
                .kv_len = m->kv_len,
-               .source_len = w->seq,
+               .source_len = ft__encoder_tokens(m),
                .streams = 1 + a->ahead,
                .decodes = true};
     ft__block_open(b, FT_BLOCK(DECODER_EMBED), 1, FT_NONE);

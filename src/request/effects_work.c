@@ -273,8 +273,10 @@ static const char *frames(const ft_effect_case *c)
 
 static const char *beside(const ft_effect_case *c)
 {
-    return c->a->protein.reader.layers > 0 || c->a->source_tokens > 0 ? NULL
-                                                                      : "the model reads nothing beside its sequence";
+    const ft_arch *a = c->a;
+    bool reads = a->design == FT_ENCODER_DECODER && a->decoder_layers > 0 && a->tower_layers == 0 && !a->tower_source;
+    if (reads || a->protein.reader.layers > 0 || a->source_tokens > 0) return NULL;
+    return "the model reads nothing beside its sequence";
 }
 
 static const char *predicting(const ft_effect_case *c)

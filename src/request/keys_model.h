@@ -162,9 +162,10 @@
       "4 to 8 after it; left out: its authors' default. `image_size` gives their size")                                \
     FLAG(SOURCE, "source_tokens", WHOLE, 0, 10000000, NO_WORDS, DEPENDS, "source-tokens", 0, "N",                      \
       STEPS | INFER | LARGEST,                                                                                         \
-      "tokens of a second input of each sequence: a protein's residues",                                               \
-      "tokens of a second input that layers attend to: residues of a protein (`evolla`, 1024 when left out), the text "\
-      "that describes the music (`musicgen`). `seq` does not count them")                                              \
+      "tokens of a second input of each sequence: what an encoder reads, a protein's residues",                        \
+      "tokens of a second input that layers attend to: what the encoder of an encoder–decoder reads (as many as `seq` "\
+      "when left out), residues of a protein (`evolla`, 1024 when left out), the text that describes the music "       \
+      "(`musicgen`). `seq` does not count them")                                                                       \
     FLAG(MTP, "mtp", WHOLE, 0, 16, NO_WORDS, 0, "mtp", 0, "N", STEPS | INFER | LARGEST,                                \
       "multi-token prediction modules after the last layer (Megatron's --mtp-num-layers)",                             \
       "0; number of modules after the last layer that each predict one more token (DeepSeek-V3's form): a norm and a " \

@@ -29,7 +29,7 @@ typedef struct made {
     double parameters, flops;
 } made;
 
-static made make(const char *text, ft_task task, int64_t seq)
+static made make_with(const char *text, ft_task task, int64_t seq, int64_t source)
 {
     ft_arch arch;
     ft_error err = {0};
@@ -40,6 +40,7 @@ static made make(const char *text, ft_task task, int64_t seq)
                         .kv_dtype = FT_BF16,
                         .batch = 1,
                         .seq = seq,
+                        .source = source,
                         .attention = FT_SDPA,
                         .execution = FT_RUN_EAGER,
                         .optimizer = FT_NO_OPTIMIZER,
@@ -49,6 +50,27 @@ static made make(const char *text, ft_task task, int64_t seq)
     made all = {.parameters = graph->parameters, .flops = ft__graph_flops(graph, FT_FORWARD)};
     ft__arena_free(arena);
     return all;
+}
+
+static made make(const char *text, ft_task task, int64_t seq) { return make_with(text, task, seq, 0); }
+
+/* What is read and what is written are as long as each other unless "source_tokens" says otherwise. */
+static void an_encoder_reads_as_much_as_is_said(void **state)
+{
+    const char *const types[] = {"t5", "bart", "switch_transformers"};
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", types[i]);
+        made small = make(text, FT_FORWARD_PASS, 64), same = make_with(text, FT_FORWARD_PASS, 64, 64),
+             more = make_with(text, FT_FORWARD_PASS, 64, 512), large = make(text, FT_FORWARD_PASS, 512);
+        assert_true(fabs(same.flops / small.flops - 1) < 1e-9);
+        if (!(more.flops > 2 * small.flops && more.flops < 0.8 * large.flops))
+            fail_msg("%s: %g, %g, %g", types[i], small.flops, more.flops, large.flops);
+        made step = make_with(text, FT_DECODE, 64, 512);
+        assert_true(fabs(step.parameters / small.parameters - 1) < 1e-5);
+        assert_true(step.flops > make(text, FT_DECODE, 64).flops); /* it looks at more */
+    }
 }
 
 static void a_decoder_by_itself_keeps_the_halves_that_look(void **state)
@@ -195,6 +217,7 @@ static void contradictions_are_refused_where_they_stand(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_encoder_reads_as_much_as_is_said),
         cmocka_unit_test(a_decoder_by_itself_keeps_the_halves_that_look),
         cmocka_unit_test(an_encoder_rests_while_words_are_decoded),
         cmocka_unit_test(layers_that_look_stand_before_every_few),
