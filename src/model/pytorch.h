@@ -30,6 +30,8 @@ typedef struct ft_pytorch {
     bool sdpa_dropout;    /* and dropout */
     bool sdpa_training;   /* in training they come first unless sequences are long */
     bool sdpa_groups;     /* grouped keys and values as they are */
+    bool sdpa_wide;       /* its fallback computes in fp32 whatever comes in */
+    bool library_biases;  /* transformers of its time leaves T5's attention to it; before, its own code wrote it out */
     ft_sdpa_cudnn sdpa_cudnn;
     ft_sdpa_rocm sdpa_rocm;
     bool rocm_tuned;         /* its own kernels are made for AMD's GPUs too */

@@ -2,14 +2,15 @@
  * launches them.
  *
  * A bias whose last axis is not contiguous is refused by PyTorch's fused attention kernels, so that t5's self-attention
- * under sdpa runs scaled_dot_product_attention's fallback: everything in fp32, a guard against rows of minus infinity,
- * and a dozen passes over the scores. Cross-attention, whose bias is zero and contiguous, is fused. */
+ * under sdpa runs scaled_dot_product_attention's fallback: everything in fp32 (before PyTorch 2.5 in its own format), a
+ * guard against rows of minus infinity, and a dozen passes over the scores. Cross-attention, whose bias is zero and contiguous, is fused. */
 #include "model/relative.h"
 
 #include <string.h>
 
 #include "graph/emit.h"
 #include "model/latent.h"
+#include "model/pytorch.h"
 
 ft_ref ft__no_grad_kernels(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double bytes,
                            int count)
@@ -147,13 +148,14 @@ static ft_ref written_out(ft_maker *m, ft_ref q, ft_ref k, ft_ref v, ft_ref bias
     ft_at at = FT_AT(ATTN_ATTEND);
     /* A compiler makes the bias of every pair of places again wherever it is added, logarithm, table and all. */
     const char *add = by_place && m->work->execution == FT_RUN_COMPILE ? "add_by_place" : "add";
-    ft_dtype low = ft__tensor_of(b, q)->dtype;
+    const ft_pytorch *version = ft__pytorch(m->work);
+    ft_dtype low = ft__tensor_of(b, q)->dtype, wide = version && !version->sdpa_wide ? low : FT_FP32;
     bool autocast = b->autocast;
     b->autocast = false; /* it lowers what goes in and leaves the inside alone */
     bias = ft__cast(b, FT_AT(ATTN_BIAS), bias, low);
-    q = ft__cast(b, at, q, FT_FP32);
-    k = ft__cast(b, at, k, FT_FP32);
-    v = ft__cast(b, at, v, FT_FP32);
+    q = ft__cast(b, at, q, wide);
+    k = ft__cast(b, at, k, wide);
+    v = ft__cast(b, at, v, wide);
     q = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", q);
     k = ft__pointwise(b, FT_AT(ATTN_SCALE), "mulu", k);
     bool dense = !ft__tensor_of(b, k)->strided; /* as a cache leaves them */

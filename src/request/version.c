@@ -32,15 +32,17 @@ static ft_status check_execution(const ft_workload *w, const char *version, ft_e
 
 /* Attention that was not there yet is written out, segments that could not grow do not. "fp32" means TF32 off, as it
  * always does: where the version has it on, the answer says so. */
-static void turn(ft_model_request *out)
+static void turn(const ft_said *said, ft_model_request *out)
 {
     ft_workload *w = &out->work;
     const ft_pytorch *p = w->pytorch;
     const bool tf32 = p->tf32_products && w->dtype == FT_FP32 && out->device->peak_tflops[FT_TF32] > 0;
     const bool absent = p->sdpa == FT_SDPA_NONE && w->attention == FT_SDPA && ft__attends(out->arch);
     const bool fixed = w->expandable_segments && !p->expands_segments;
-    out->version_turns = absent || fixed;
-    if (absent) w->attention = FT_EAGER;
+    const bool left_out = !ft__given(said, FT_KEY_ID_ATTENTION) && !w->stack && w->attention == FT_SDPA;
+    const bool by_hand = left_out && out->arch->relative_buckets > 0 && !p->library_biases;
+    out->version_turns = absent || fixed || by_hand;
+    if (absent || by_hand) w->attention = FT_EAGER;
     if (fixed) w->expandable_segments = false;
     if (*out->remark || !(tf32 || absent)) return;
     snprintf(out->remark, sizeof out->remark, "in that version of PyTorch %s%s%s",
@@ -61,7 +63,7 @@ ft_status ft__settle_pytorch(const ft_said *said, ft_model_request *out, ft_erro
     w->sdpa_gpu = sdpa_gpu(out->device);
     if (!ft__pytorch(w)) return FT_OK;
     FT_TRY(check_execution(w, version, err));
-    turn(out);
+    turn(said, out);
     if (newer && !*out->remark)
         snprintf(out->remark, sizeof out->remark, "PyTorch %.20s is newer than the versions known: forecast as %s",
                  version, ft__pytorch_releases[ft__pytorch_release_count - 1]);
@@ -76,6 +78,7 @@ static bool attends_otherwise(const ft_model_request *r, const ft_pytorch *p)
     if (!p->sdpa_groups && r->arch->kv_heads > 0 && r->arch->kv_heads < r->arch->heads) return true;
     if (w->task == FT_DECODE) return false;
     if (w->sdpa_gpu & FT_SDPA_GPU_ROCM) return p->sdpa_rocm != FT_SDPA_ROCM_TODAY;
+    if (half && !p->sdpa_wide && r->arch->relative_buckets > 0) return true;
     if (p->sdpa == FT_SDPA_FIRST) return !p->sdpa_masks || (half && w->sdpa_gpu & FT_SDPA_GPU_FLASH);
     return half && w->sdpa_gpu & FT_SDPA_GPU_CUDNN && p->sdpa_cudnn != FT_SDPA_CUDNN_TODAY;
 }

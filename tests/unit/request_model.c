@@ -21,6 +21,9 @@ static void attention_left_out_is_the_library_s(void **state)
     } asked[] = {
         {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\"}", FT_SDPA},
         {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"task\":\"forward\",\"execution\":\"compile\"}", FT_SDPA},
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"pytorch\":\"2.12\"}", FT_SDPA},
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"pytorch\":\"2.11\"}", FT_EAGER}, /* transformers' of then */
+        {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"pytorch\":\"2.6\",\"attention\":\"sdpa\"}", FT_SDPA},
         {"{\"model\":{\"model_type\":\"mpnet\"},\"gpu\":\"h200_sxm\"}", FT_EAGER},
         {"{\"model\":{\"model_type\":\"gptj\"},\"gpu\":\"h200_sxm\"}", FT_EAGER},
         {"{\"model\":\"t5-small\",\"gpu\":\"h200_sxm\",\"attention\":\"flash\"}", FT_FLASH},
