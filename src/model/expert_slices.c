@@ -1,13 +1,18 @@
 /* expert_slices.c: experts of a decoder in a Python loop over those that were hit, each a slice of one tensor of all
  * weights (longcat_flash): find its tokens (the host waits), gather, two products, weigh, add. Going back, autograd
  * sees every slice as a selection of the whole: a tensor of zeros as large as all experts' is filled in and added for
- * each.
+ * each. Before transformers 5 every decoder's experts ran so, but each had tensors of its own, which
+ * nothing is selected of.
  *
  * A node of the loop holds the tensors of all experts and stands for as many launches of an even share each. */
 #include "graph/emit.h"
 #include "model/moe.h"
+#include "model/pytorch.h"
 #include "model/relative.h"
 #include "model/state_space.h"
+
+/* Every expert a module with tensors of its own: transformers before its fifth version. */
+static bool apart(const ft_maker *m) { return !m->arch->expert_loop && ft__experts_by_hand(m->work); }
 
 /* `held`: experts that the tensor has weights of, more than the tokens are sent to (longcat_flash's first, which has
  * those that do nothing too). */
@@ -24,7 +29,12 @@ static ft_ref product(ft_maker *m, ft_at at, ft_ref x, int64_t out, int64_t held
         b->g->parameters -= all * idle;
     }
     b->g->active_parameters -= all * (1 - (double)a->topk / (double)held);
-    return ft__linear_with(b, at, x, ft__each_step(b, weight, a->experts), out, FT_NONE, FT_CUT_COLUMNS);
+    if (!apart(m)) return ft__linear_with(b, at, x, ft__each_step(b, weight, a->experts), out, FT_NONE, FT_CUT_COLUMNS);
+    if (b->status == FT_OK) {
+        b->g->parameter_tensors += (held - 1) * b->repeat;
+        if (b->g->tensors[weight].trained) b->g->trained_tensors += (held - 1) * b->repeat;
+    }
+    return ft__linear_with(b, at, x, weight, out, FT_NONE, FT_CUT_COLUMNS);
 }
 
 /* Rows in the order of their experts, cut, multiplied and put into their places of one tensor (aria): going back, every
@@ -80,6 +90,7 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     if (a->expert_cuts) return cut_experts(m, x, weights);
     int64_t tokens = ft__tensor_of(b, x)->rows, width = ft__tensor_of(b, x)->cols, routed = tokens * a->topk;
     int64_t halves[2] = {a->moe_ffn, a->moe_ffn}, rank = b->lora_rank, every = a->experts + a->zero_experts;
+    int64_t visits = apart(m) ? ft__hit_experts(a, routed) : every, runs = apart(m) ? visits : a->experts;
     enum { FIND = 8 }; /* a copy, nonzero's sums, selection and indices, two numbers to the host */
     ft_ref part[2];
     b->lora_rank = 0;
@@ -92,7 +103,12 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
     int32_t found = b->g->node_count;
     x = ft__gather(b, FT_AT(EXPERTS_GATHER), x, routed);
     ft_ref h = x;
-    ft__split(b, product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn, every), 2, halves, part);
+    if (apart(m)) {
+        part[0] = product(m, FT_AT(EXPERTS_WI), h, a->moe_ffn, every);
+        part[1] = product(m, FT_AT(EXPERTS_WI), h, a->moe_ffn, every);
+    } else {
+        ft__split(b, product(m, FT_AT(EXPERTS_WI), h, 2 * a->moe_ffn, every), 2, halves, part);
+    }
     h = ft__mul(b, FT_AT(EXPERTS_ACT), ft__part_activation(m, FT_AT(EXPERTS_ACT), a->activation, part[0]), part[1]);
     h = product(m, FT_AT(EXPERTS_WO), h, width, a->experts);
     ft_ref each = ft__pick(b, FT_AT(EXPERTS_WEIGH), weights, routed, 1, false);
@@ -101,18 +117,19 @@ ft_ref ft__sliced_experts(ft_maker *m, ft_ref x, ft_ref weights)
         ft_node *n = &b->g->nodes[i];
         if (n->count > 1 && n->count == (float)a->experts) continue;            /* the slices themselves */
         bool product = n->op.kind == FT_OP_GEMM || n->at == FT_AT(EXPERTS_ACT); /* not of those that pass on */
-        n->count *= (float)(product ? a->experts : every);
-        if (i >= found) ft__op_share(&n->op, (double)every); /* every one looks through all choices */
+        n->count *= (float)(product ? runs : visits);
+        if (i >= found) ft__op_share(&n->op, (double)visits); /* every one looks through all choices */
     }
-    ft__module(b, (int)every);
+    enum { MODULES = 5 }; /* an expert, its three products and its activation */
+    ft__module(b, (int)(apart(m) ? MODULES * visits : visits));
     b->lora_rank = rank;
     ft_reduction over = {"sum", "sum_cols", tokens, width, a->topk, tokens * width}; /* added to where it came from */
     /* An index_add for each expert; to autograd it is that sum. */
     ft__no_grad_kernels(b, FT_AT(EXPERTS_SCATTER), "copy", FT_NONE, routed, width, ft_dtype_bytes(b->stored), 1);
     if (b->status != FT_OK) return FT_NONE;
     ft_node *scatter = &b->g->nodes[b->g->node_count - 1];
-    ft__op_share(&scatter->op, (double)every);
-    scatter->count = (float)every;
+    ft__op_share(&scatter->op, (double)visits);
+    scatter->count = (float)visits;
     scatter->manner |= FT_MANNER_INDEX_ADD;
     return ft__reduce_over(b, FT_AT(EXPERTS_SCATTER), h, &over);
 }

@@ -9,6 +9,7 @@
 #include "graph/emit.h"
 #include "graph/operator.h"
 #include "model/moe.h"
+#include "model/pytorch.h"
 #include "model/relative.h"
 
 /* Sorting tokens by expert and back: a radix sort, a histogram, sums, indices: some thirty launches. Few tokens are
@@ -58,8 +59,7 @@ static ft_ref gate_up(ft_maker *m, ft_ref both)
     return ft__mul(b, FT_AT(MOE_ACT), up, soft);
 }
 
-/* How many experts get a token when every token picks `topk` of them at random: E (1 - (1 - k/E)^tokens). */
-static int64_t hit_experts(const ft_arch *a, int64_t routed)
+int64_t ft__hit_experts(const ft_arch *a, int64_t routed)
 {
     double all = (double)a->experts, tokens = (double)routed / (double)a->topk;
     double hit = all * (1 - pow(1 - fmin(1, (double)a->topk / all), tokens));
@@ -95,7 +95,7 @@ ft_ref ft__grouped_product(ft_maker *m, ft_at at, ft_ref x, int64_t out, bool bi
     double share = fmin(1, (double)a->topk / (double)a->experts);
     double all = (double)a->experts * (double)out * (double)in * (double)b->repeat;
     b->g->active_parameters -= all * (1 - share);
-    int64_t hit = hit_experts(a, routed), each = (routed + hit - 1) / hit;
+    int64_t hit = ft__hit_experts(a, routed), each = (routed + hit - 1) / hit;
     /* Layers of packed weights compute in 16 bits, whatever flows, and give back what they were given. */
     const ft_dtype came = ft__tensor_of(b, x)->dtype, narrow = ft__flowing(b->math);
     const bool packed = b->training && b->autocast && ft__packed(b, weight, narrow);
@@ -251,12 +251,12 @@ static ft_ref experts(ft_maker *m, ft_ref x, ft_ref weights)
     if (latent) in = ft__linear(b, FT_AT(MOE_LATENT), x, a->expert_width, FT_NO_BIAS, FT_WHOLE);
     const bool gguf = !b->training && b->weights_by == FT_WEIGHTS_GGUF && b->formats &&
                       b->formats->of[FT_OF_EXPERTS].given;
-    ft_ref y = gguf                        ? ft__gguf_experts(m, in)
-               : m->engine                 ? engine_experts(m, in)
-               : m->stack->grouped_experts ? ft__megatron_experts(m, in, weights)
-               : a->attn_experts           ? ft__joined_experts(m, in, weights)
-               : a->expert_loop            ? ft__sliced_experts(m, in, weights)
-                                           : ft__sorted_experts(m, in, weights, FT_NONE, FT_NONE);
+    ft_ref y = gguf                                             ? ft__gguf_experts(m, in)
+               : m->engine                                      ? engine_experts(m, in)
+               : m->stack->grouped_experts                      ? ft__megatron_experts(m, in, weights)
+               : a->attn_experts                                ? ft__joined_experts(m, in, weights)
+               : a->expert_loop || ft__experts_by_hand(m->work) ? ft__sliced_experts(m, in, weights)
+                                                                : ft__sorted_experts(m, in, weights, FT_NONE, FT_NONE);
     if (latent && a->expert_latent_norm) y = ft__part_norm(m, FT_AT(MOE_LATENT), y, a->norm, false);
     if (latent) y = ft__linear(b, FT_AT(MOE_LATENT), y, a->hidden, FT_NO_BIAS, FT_WHOLE);
     if (a->shared_ffn <= 0) return y;

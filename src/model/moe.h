@@ -3,6 +3,8 @@
 #define FT_MODEL_MOE_H
 #include "model/parts.h"
 
+/* How many experts get a token when every token picks `topk` of them at random: E (1 - (1 - k/E)^tokens). */
+int64_t ft__hit_experts(const ft_arch *a, int64_t routed);
 /* Parameters of all of a layer's experts. */
 ft_ref ft__experts_weight(ft_build *b, int64_t rows, int64_t cols);
 ft_ref ft__experts_bias(ft_build *b, int64_t rows, int64_t cols);

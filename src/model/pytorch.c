@@ -144,6 +144,12 @@ ft_sdpa_way ft__sdpa_pick(const ft_workload *w, const ft_attention_shape *a, boo
     return by(!masked && flash_runs(w, a, 256, training) ? FT_LIBRARY_FLASH2 : FT_LIBRARY_XFORMERS, library);
 }
 
+bool ft__experts_by_hand(const ft_workload *w)
+{
+    const ft_pytorch *p = ft__pytorch(w);
+    return p && !p->library_experts && !ft__stack(w)->grouped_experts;
+}
+
 bool ft__sdpa_copies_groups(const ft_workload *w)
 {
     const ft_pytorch *p = ft__pytorch(w);

@@ -31,6 +31,7 @@ typedef struct ft_pytorch {
     bool sdpa_training;   /* in training they come first unless sequences are long */
     bool sdpa_groups;     /* grouped keys and values as they are */
     bool sdpa_wide;       /* its fallback computes in fp32 whatever comes in */
+    bool library_experts; /* transformers of its time computes experts together; before, Python ran one by one */
     bool library_biases;  /* transformers of its time leaves T5's attention to it; before, its own code wrote it out */
     ft_sdpa_cudnn sdpa_cudnn;
     ft_sdpa_rocm sdpa_rocm;
@@ -54,6 +55,9 @@ ft_status ft__pytorch_find(const char *version, const ft_pytorch **out, bool *ne
 bool ft__pytorch_decides(const ft_workload *w);
 /* The version of it; NULL where none is named, or where it does not decide. */
 const ft_pytorch *ft__pytorch(const ft_workload *w);
+
+/* Whether the library of its time runs a decoder's experts in a Python loop, each with tensors of its own. */
+bool ft__experts_by_hand(const ft_workload *w);
 
 /* Whether gradients stay from step to step, so that they are set to zero and every one is added to what is there. */
 bool ft__keeps_gradients(const ft_workload *w);

@@ -89,6 +89,9 @@ static bool differs(const ft_model_request *r)
     const ft_pytorch *p = ft__pytorch(w), *today = &ft__pytorches[ft__pytorch_count - 1];
     if (!p) return false;
     if (r->device->vendor == FT_VENDOR_AMD) return true; /* how far it may be off: ft__step_interval */
+    const ft_arch *a = r->arch;
+    const bool sparse = a->design == FT_DECODER_ONLY && a->experts > 0 && !a->all_experts && !a->attn_experts;
+    if (sparse && !a->expert_loop && ft__experts_by_hand(w)) return true;
     const bool lists = w->clip || w->optimizer == FT_ADAMW_FOREACH || w->optimizer == FT_SGD ||
                        w->optimizer == FT_SGD_MOMENTUM;
     if (r->version_turns || attends_otherwise(r, p) || ft__keeps_gradients(w)) return true;

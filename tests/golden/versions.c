@@ -43,6 +43,17 @@ static void versions_of_pytorch(void **state)
     outcome wide = outcome_of(golden_ask(t5, IN("2.5"))), own = outcome_of(golden_ask(t5, IN("2.4")));
     less("scores in 16 bits", own.ms, wide.ms);
     golden_holds(own.peak < wide.peak, "scores in 16 bits: %g and %g bytes", own.peak, wide.peak);
+    /* Experts in a Python loop until transformers 5, which came with 2.10. */
+    const char *moe =
+        "{\"task\":\"%s\",\"model\":\"olmoe-1b-7b\",\"gpu\":\"a100_sxm_80gb\",\"batch\":1,\"seq\":1024%s}";
+    golden_near("experts together", golden_value("launches", moe, "train", IN("2.10")),
+                golden_value("launches", moe, "train", ""), 1e-9);
+    golden_holds(golden_value("launches", moe, "train", IN("2.9")) > 10 * golden_value("launches", moe, "train", ""),
+                 "sixty-four experts one by one");
+    golden_holds(golden_value("launches", moe, "decode", IN("2.9")) < 5 * golden_value("launches", moe, "decode", ""),
+                 "of them eight for one token");
+    golden_near("their weights", golden_value("parameters", moe, "train", IN("2.9")),
+                golden_value("parameters", moe, "train", ""), 1e-9);
     /* fp32 means TF32 off whatever the version's default: the answer says which that was. */
     golden_near("fp32 of 1.11", value("step_ms", ",\"dtype\":\"fp32\"" IN("1.11")),
                 value("step_ms", ",\"dtype\":\"fp32\""), 1e-9);

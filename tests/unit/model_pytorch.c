@@ -76,6 +76,7 @@ static void rows_rise(void **state)
     assert_true(first->sdpa_rocm == FT_SDPA_ROCM_NONE && today->sdpa_rocm == FT_SDPA_ROCM_TODAY);
     assert_true(!first->compiles && !first->lists && !first->drops_gradients && !first->expands_segments);
     assert_true(!of("2.4")->sdpa_wide && of("2.5")->sdpa_wide);
+    assert_true(!of("2.9")->library_experts && of("2.10")->library_experts);
     assert_true(!of("2.11")->library_biases && of("2.12")->library_biases);
     assert_true(of("1.11")->tf32_products && !of("1.12")->tf32_products);
     assert_int_equal(of("1.11")->script_joins, FT_SCRIPT_JOINS_POINTWISE);
