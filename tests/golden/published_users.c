@@ -200,6 +200,9 @@ static const bound latest_peaks[] = {
 static const bound backends[] = {
     {"transformers' experts backends, one by one", 0.345, 0.345, 6},
     {"transformers' experts backends, together", 0.265, 0.265, 6},
+static const bound laptops[] = {
+    {"llmfit, RTX 4060 laptop", 0.095, 0.095, 4},
+    {"llmfit, RTX 3050 Ti laptop", 0.285, 0.285, 2},
 enum { MOST = 32 };
 
 static int bound_of(const bound *bounds, int count, const json_t *run)
@@ -297,6 +300,7 @@ static void runs_of_publishers_are_met(void **state)
     are_met("published/publishers_later.jsonl", latest, sizeof latest / sizeof *latest);
     are_met("published/publishers_later_memory.jsonl", latest_peaks, sizeof latest_peaks / sizeof *latest_peaks);
     are_met("published/experts_backends.jsonl", backends, sizeof backends / sizeof *backends);
+    are_met("published/laptops.jsonl", laptops, sizeof laptops / sizeof *laptops);
 }
 
 static void layouts_of_torchtitan_are_met(void **state)
