@@ -27,7 +27,7 @@ static bool mixes_by_attention(ft_mixer mixer)
 bool ft__attends(const ft_arch *arch)
 {
     if (arch->design == FT_RESNET || arch->design == FT_CONVNEXT || arch->design == FT_STATE_SPACE) return false;
-    if (arch->design != FT_DECODER_ONLY) return true;
+    if (arch->design != FT_DECODER_ONLY) return !arch->never_attends;
     bool found = arch->kind_count < 1 && mixes_by_attention(arch->mixer);
     for (int32_t i = 0; i < arch->kind_count && !found; i++) found = mixes_by_attention(arch->kinds[i].mixer);
     return found;

@@ -386,11 +386,11 @@ typedef struct ft_arch {
     double quantized_bits; /* of a weight; 0: nothing that the program has a format for */
     ft_formats formats;    /* by kind of module, where quantized_bits is not 0 */
     bool kv_fp8, nearest;  /* comes with scales for a cache in fp8; read as a relative of what is not known */
-    bool traces_masks;     /* of a graph file: traced, the model's code makes a mask of its own, as ViT's does */
+    /* Of a graph file: all its attentions say whose they are; it has none; traced, its code makes masks, as ViT's. */
+    bool says_attention, never_attends, traces_masks;
 } ft_arch;
 
 void ft__arch_release(ft_arch *arch);
-
 /* Images have no tokens; rates of such models count samples. */
 bool ft__counts_samples(const ft_arch *arch);
 bool ft__attends(const ft_arch *arch); /* whether any of its layers does */

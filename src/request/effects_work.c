@@ -161,6 +161,7 @@ static const char *attending(const ft_effect_case *c)
     const bool windows = c->a->design == FT_VIT && c->a->tower_window > 0; /* SAM's, which sdpa takes in evaluation */
     if (!ft__attends(c->a)) return "the model has no attention";
     if (ft__own_scores(c->a)) return "the model's code writes its scores out in any case";
+    if (c->a->says_attention) return "the model's graph says which attention it has";
     if (c->a->reversible) return "the model has its own attention in any case";
     return windows && c->trains ? "in training the model's windows are written out" : NULL;
 }

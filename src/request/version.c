@@ -74,7 +74,7 @@ static bool attends_otherwise(const ft_model_request *r, const ft_pytorch *p)
 {
     const ft_workload *w = &r->work;
     const bool half = ft_dtype_bytes(w->dtype) == 2;
-    if (w->attention != FT_SDPA || !ft__attends(r->arch)) return false;
+    if ((w->attention != FT_SDPA && !r->arch->says_attention) || !ft__attends(r->arch)) return false;
     if (!p->sdpa_groups && r->arch->kv_heads > 0 && r->arch->kv_heads < r->arch->heads) return true;
     if (w->task == FT_DECODE) return false;
     if (w->sdpa_gpu & FT_SDPA_GPU_ROCM) return p->sdpa_rocm != FT_SDPA_ROCM_TODAY;

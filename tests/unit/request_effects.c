@@ -62,6 +62,8 @@ static const char *const bases[] = {
     "{\"model\":\"deberta-v3-base\",\"gpu\":\"h100_sxm\",\"seq\":256}",
     "{\"model\":\"xlnet-base\",\"gpu\":\"h100_sxm\",\"seq\":256}",
     "{\"model\":\"sam-vit-base\",\"gpu\":\"h100_sxm\"}",
+    "{\"model\":\"ltx-video-2b\",\"gpu\":\"h100_sxm\"}", /* whose graph says which attention */
+    "{\"model\":\"wan2.1-1.3b\",\"gpu\":\"h100_sxm\"}",
 };
 
 /* Several values of a key stand one after the other. */

@@ -348,6 +348,22 @@ static ft_status read_traced_masks(const json_t *object, const char *where, ft_a
     return ft__fail_at(err, FT_E_TYPE, where, 0, 0, "\"traced_masks\" of a graph file must be true or false");
 }
 
+/* Which of its attentions are left to the request. */
+static void read_attentions(const json_t *blocks, ft_arch *out)
+{
+    size_t i, k, all = 0, said = 0;
+    const json_t *block, *node;
+    json_array_foreach (blocks, i, block)
+        json_array_foreach (json_object_get(block, "nodes"), k, node) {
+            const char *op = json_string_value(json_object_get(node, "op"));
+            if (!op || strcmp(op, "attention") != 0) continue;
+            all++;
+            said += json_object_get(node, "backend") != NULL;
+        }
+    out->never_attends = all == 0;
+    out->says_attention = all > 0 && said == all;
+}
+
 ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *out, ft_error *err)
 {
     int64_t version = 0;
@@ -369,5 +385,6 @@ ft_status ft__graphfile_read(const json_t *object, const char *where, ft_arch *o
     out->importer = &graph_files;
     out->file = json_incref((json_t *)(uintptr_t)object); /* Jansson counts references inside the value */
     out->layers = (int64_t)json_array_size(blocks);
+    read_attentions(blocks, out);
     return FT_OK;
 }
