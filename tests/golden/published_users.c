@@ -192,17 +192,24 @@ static const bound latest[] = {
     {"Qwen 2.5's page of speeds (A100)", 0.18, 0.18, 10},
     {"MatrixSP, torchvision on an RTX 5090", 0.505, 0.505, 24},
 };
+
 static const bound latest_peaks[] = {
     {"vasqu, GPT-NeoX and GPT-2 (RTX 3080 Ti laptop), memory", 0.045, 0.045, 13},
     {"ms-swift against Megatron-SWIFT (8 A800), memory", 0.305, 0.03, 4},
     {"finetrainers, memory", 0.18, 0.12, 4},
     {"Qwen 2.5's page of speeds (A100), memory", 0.14, 0.14, 8},
+};
+
 static const bound backends[] = {
     {"transformers' experts backends, one by one", 0.345, 0.345, 6},
     {"transformers' experts backends, together", 0.265, 0.265, 6},
+};
+
 static const bound laptops[] = {
     {"llmfit, RTX 4060 laptop", 0.095, 0.095, 4},
     {"llmfit, RTX 3050 Ti laptop", 0.285, 0.285, 2},
+};
+
 enum { MOST = 32 };
 
 static int bound_of(const bound *bounds, int count, const json_t *run)
