@@ -34,7 +34,7 @@ typedef struct ft_verdicts {
 /* Names what holds each kernel and the step, once for all who read them. A kernel outside the matrix units is held
  * by memory as long as it does less arithmetic per byte than the vector units could (a roofline's definition: that
  * it may not reach the bandwidth is another matter), a product where its bytes are at least half of its time
- * (kernel/bound.c). The step is held by its largest share; by overhead also where
+ * (kernel/bound.c). The step is bound by its largest share; by overhead also where
  * the GPU idles and the host works from its first to its last moment, because then nothing but the host's time makes
  * it shorter. */
 void ft__regime_settle(const ft_graph *g, const ft_device *device, ft_step *step);

@@ -2,7 +2,7 @@
  *
  * With coordinate descent on, Inductor does not call a library for a product of one row: it writes it as a product and
  * a sum (torch/_inductor/decomposition.py, mm and bmm) and makes a kernel of that, which reads every weight once and is
- * held by memory as any other. On an H200 that is as fast as cuBLAS; of experts it reads the weights where they lie
+ * bound by memory as any other. On an H200 that is as fast as cuBLAS; of experts it reads the weights where they lie
  * instead of taking them out of their stack first, half of the time (data/measurements/h200/matvec.jsonl). */
 #include "graph/graph.h"
 #include "graph/operator.h"

@@ -1,4 +1,4 @@
-/* bound.c: what a kernel is held by, in the words of the roofline that is shown beside it.
+/* bound.c: what a kernel is bound by, in the words of the roofline that is shown beside it.
  *
  * The physics of a family knows two times inside a kernel's body and forecasts by the larger. That is not always what a
  * reader calls its bound: a tile of 64 rows with one row in it, or a path for odd alignments, makes "arithmetic" of a

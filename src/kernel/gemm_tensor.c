@@ -307,7 +307,8 @@ static void physics(const ft_device *device, const ft_op *op, const double *th, 
                      th[BIAS], want, &pick, out);
     double products_ms = 2 * p.b * p.m * p.n * p.k / (rate_of(&p) * device->sms);
     double turns_ms = habits_of(device, op).turns * fmin(products_ms, out->memory_ms);
-    out->body_ms += fmax(0, turns_ms - (out->compute_ms - pick.compute_ms)); /* a board held by power rests meanwhile */
+    out->body_ms += fmax(0,
+                         turns_ms - (out->compute_ms - pick.compute_ms)); /* a board bound by power rests meanwhile */
     if (p.unaligned) /* and the first load and the last store, with nothing to hide in */
         out->body_ms = ft__gemm_few_rows_ms(device, op, p.align, p.memory_ms,
                                             out->body_ms + th[UNALIGNED_US] * p.clocks);

@@ -70,7 +70,7 @@ double ft__bubble_share(const ft_step *s)
     return s->step_ms > 0 ? fmin(s->bubble_ms / s->step_ms, s->regime[FT_BOUND_OVERHEAD]) : 0;
 }
 
-bool ft__held_by_bubble(const ft_step *s)
+bool ft__bound_by_bubble(const ft_step *s)
 {
     return s->bound == FT_BOUND_OVERHEAD && ft__bubble_share(s) > 0.5 * s->regime[FT_BOUND_OVERHEAD];
 }

@@ -77,7 +77,7 @@ double ft__in_flight(const ft_step_view *v, int64_t stage);
 void ft__chunk_span(const ft_stage *stage, bool forward, int64_t chunk, double *from, double *to);
 /* Overhead that is mostly waiting for other stages is a pipeline's bubble, and no launch's. And the bubble's share of
  * the step, of overhead's. */
-bool ft__held_by_bubble(const ft_step *s);
+bool ft__bound_by_bubble(const ft_step *s);
 double ft__bubble_share(const ft_step *s);
 /* From the end of a kernel to the begin of the next: what phases, exchanges, bubble and waiting leave of the step. On
  * many GPUs it is counted as waiting. */

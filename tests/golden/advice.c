@@ -125,7 +125,7 @@ static bool contracts(const char *kernel)
     return false;
 }
 
-/* What most of the measured kernels' time goes into; convolutions and products may be held by memory too, so that a
+/* What most of the measured kernels' time goes into; convolutions and products may be bound by memory too, so that a
  * close call is no call. */
 static const char *busy_kernels_say(const json_t *row)
 {
@@ -157,7 +157,7 @@ static void regimes(void **state)
         const char *bound = measured_word(json_object_get(answer, "regime"), "bound");
         const char *expected = host ? "overhead" : busy_kernels_say(row);
         golden_holds(*expected ? !strcmp(bound, expected) : strcmp(bound, "overhead") != 0,
-                     "%s %s b%g s%g %s is held by %s, expected %s", measured_word(row, "model"),
+                     "%s %s b%g s%g %s is bound by %s, expected %s", measured_word(row, "model"),
                      measured_word(row, "mode"), measured_figure(row, "batch"), measured_figure(row, "seq"),
                      measured_word(row, "dtype"), bound, *expected ? expected : "compute or memory");
         hosts += host;

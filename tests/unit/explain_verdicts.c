@@ -41,7 +41,7 @@ static void no_share_is_below_nothing(void **state)
     ft_step step;
     for (int i = 1; i < 1000; i++) {
         fill_step(&now, m, &step);
-        step.kernel_count = 1; /* the product alone: nothing is held by memory */
+        step.kernel_count = 1; /* the product alone: nothing is bound by memory */
         step.kernels[0].forecast.ms = step.kernels[0].forecast.launch_ms + 3;
         step.regime[FT_BOUND_COMPUTE] = 0.001 * i;
         step.regime[FT_BOUND_MEMORY] = 0;

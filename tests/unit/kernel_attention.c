@@ -137,7 +137,7 @@ static void a_mask_and_a_window_save_work(void **state)
 
 /* H200, batch 1, 64 heads, 8,192 tokens, no mask: 690 TFLOP/s with heads of 128 and 493 with 64, which the
  * special-function units hold. Heads of 80 and 96 run as 128. */
-static void short_heads_are_held_by_exponentials(void **state)
+static void short_heads_are_bound_by_exponentials(void **state)
 {
     (void)state;
     ft_device device = limit_device("h200_sxm");
@@ -300,7 +300,7 @@ int main(void)
         cmocka_unit_test(twice_the_work_is_never_faster),
         cmocka_unit_test(bandwidth_and_peak_only_help),
         cmocka_unit_test(a_mask_and_a_window_save_work),
-        cmocka_unit_test(short_heads_are_held_by_exponentials),
+        cmocka_unit_test(short_heads_are_bound_by_exponentials),
         cmocka_unit_test(tiles_are_padded),
         cmocka_unit_test(fp32_goes_by_units_of_tf32),
         cmocka_unit_test(an_engine_also_writes_the_cache),

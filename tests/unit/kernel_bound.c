@@ -1,4 +1,4 @@
-/* What kernels are held by, and products of few rows: through the shipped predictor, as users see them. */
+/* What kernels are bound by, and products of few rows: through the shipped predictor, as users see them. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -69,7 +69,7 @@ static void assert_word(const char *request, const char *key, const char *expect
 #define ATTENTION(batch, q, kv) \
     "'op':'attention','batch':" batch ",'heads':32,'kv_heads':8,'q_len':" q ",'kv_len':" kv ",'head_dim':128"
 
-static void what_streams_is_held_by_memory(void **state)
+static void what_streams_is_bound_by_memory(void **state)
 {
     (void)state;
     assert_word(H100("'op':'gemm','m':4096,'n':1,'k':4096"), "bound", "memory"); /* odd columns, a padded tile */
@@ -195,9 +195,9 @@ static void a_little_skew_moves_as_many_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_streams_is_held_by_memory), cmocka_unit_test(what_waits_is_overhead),
-        cmocka_unit_test(faster_than_memory_is_said),     cmocka_unit_test(few_rows_stream),
-        cmocka_unit_test(fp8_decodes_no_slower),          cmocka_unit_test(a_little_skew_moves_as_many_bytes),
+        cmocka_unit_test(what_streams_is_bound_by_memory), cmocka_unit_test(what_waits_is_overhead),
+        cmocka_unit_test(faster_than_memory_is_said),      cmocka_unit_test(few_rows_stream),
+        cmocka_unit_test(fp8_decodes_no_slower),           cmocka_unit_test(a_little_skew_moves_as_many_bytes),
         cmocka_unit_test(weights_come_from_memory),
     };
     return cmocka_run_group_tests(tests, open_it, close_it);

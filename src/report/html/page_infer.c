@@ -90,7 +90,7 @@ static void summary(ft_text *out, const ft_step_view *v, const ft_infer *r)
     char what[64];
     snprintf(what, sizeof what, "%s, batch %" PRId64, r->generates ? "one token" : "forward pass", r->batches[0]);
     ft__page_figure(out, NULL, what, a.at, b.at);
-    ft__page_figure(out, NULL, "held by", ft__bound_words(v->step->bound), "");
+    ft__page_figure(out, NULL, "bound by", ft__bound_words(v->step->bound), "");
     ft__markup_reset(out, &a);
     ft__markup_reset(out, &b);
     ft__add_gib(&a, r->weights_bytes);

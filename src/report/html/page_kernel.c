@@ -64,7 +64,7 @@ bool ft__picture_kernel(ft_text *out, const ft_frame *f, const ft_screen_case *c
 static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count)
 {
     /* Times and their intervals stand above and below, once each. */
-    static const char *const head[] = {"GPU", "TFLOP/s", "GB/s", "FLOP/B", "tile", "waves", "held by", "source"};
+    static const char *const head[] = {"GPU", "TFLOP/s", "GB/s", "FLOP/B", "tile", "waves", "bound by", "source"};
     ft_page_table t;
     ft__page_table_open(&t, out, "figures", "lrrrrrll", head);
     for (size_t i = 0; i < count; i++) {
@@ -77,7 +77,7 @@ static void kernel_table(ft_text *out, const ft_screen_case *cases, size_t count
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
         ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         ft__page_table_figure(&t, k->waves, 3);
-        ft__page_table_cell(&t, ft__held_words(k));
+        ft__page_table_cell(&t, ft__bound_at_words(k));
         ft__page_table_cell(&t, ft_source_name(k->source));
     }
     ft__page_table_close(&t);
@@ -109,7 +109,7 @@ static void add_figures(ft_text *out, const ft_screen_case *first, double quanti
     ft__text_add(&below, "roofline ");
     ft__add_figure(&below, k->roofline_ms, 4);
     ft__text_add(&below, " ms");
-    ft__page_figure(out, NULL, "held by", ft__held_words(k), below.at);
+    ft__page_figure(out, NULL, "bound by", ft__bound_at_words(k), below.at);
     if (k->flops > 0) {
         ft__markup_reset(out, &figure);
         ft__markup_reset(out, &below);
@@ -215,7 +215,7 @@ bool ft__picture_sweep(ft_text *out, const ft_frame *f, const ft_page_sweep_case
 
 bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
 {
-    static const char *const head[] = {"GPU", "", "ms", "low", "high", "TFLOP/s", "GB/s", "tile", "waves", "held by"};
+    static const char *const head[] = {"GPU", "", "ms", "low", "high", "TFLOP/s", "GB/s", "tile", "waves", "bound by"};
     const char *names[10];
     ft_text a = {.cap = 1024}, b = {.cap = 4096};
     double ends[2] = {s->points[0].x, s->points[s->count - 1].x};
@@ -260,7 +260,7 @@ bool ft__page_sweep(ft_text *out, const ft_page_sweep_case *s)
         if (k->tile_m > 0 && k->tile_n > 0) ft__text_addf(&t.cell, "%d × %d", k->tile_m, k->tile_n);
         ft__page_table_cell(&t, t.cell.length ? t.cell.at : "");
         ft__page_table_figure(&t, k->waves, 3);
-        ft__page_table_cell(&t, ft__held_words(k));
+        ft__page_table_cell(&t, ft__bound_at_words(k));
     }
     ft__page_table_close(&t);
     ft__page_details_end(out);

@@ -136,7 +136,7 @@ static void summary(ft_text *out, const ft_step_view *v)
         ft__text_addf(&b, "%s%s ", said++ ? ", " : "", i == 4 ? "pipeline bubble" : ft__bound_keys[i].name);
         ft__add_percent(&b, share);
     }
-    ft__page_figure(out, NULL, "held by", ft__view_held_words(v), b.at ? b.at : "");
+    ft__page_figure(out, NULL, "bound by", ft__view_bound_words(v), b.at ? b.at : "");
 
     ft__markup_reset(out, &a);
     ft__markup_reset(out, &b);

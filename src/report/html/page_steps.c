@@ -55,7 +55,7 @@ static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
 {
     /* Times stand beside the bars, intervals under them. */
     static const char *const head[] = {"GPU",       "speed", "tokens/s per GPU", "MFU",
-                                       "peak, GiB", "fits",  "held by",          "days to train"};
+                                       "peak, GiB", "fits",  "bound by",         "days to train"};
     const bool trains = count && cases[0].days.tokens > 0;
     ft_page_table t;
     ft__page_table_open(&t, out, "figures", trains ? "lrrrrllr" : "lrrrrll", head);
@@ -69,7 +69,7 @@ static void steps_table(ft_text *out, const ft_step_case *cases, size_t count)
         percent_cell(&t, s->mfu);
         ft__page_table_figure(&t, s->memory.peak_bytes / 1073741824.0, 3);
         ft__page_table_cell(&t, ft__fit_answers[s->memory.verdict]);
-        ft__page_table_cell(&t, ft__step_held_words(s));
+        ft__page_table_cell(&t, ft__step_bound_words(s));
         if (trains) ft__page_table_figure(&t, cases[i].days.days, 3);
     }
     ft__page_table_close(&t);

@@ -35,7 +35,7 @@ static void gib_cell(ft_page_table *t, double bytes)
 bool ft__page_kernels(ft_text *out, const ft_step_view *v)
 {
     static const char *const head[] = {"kernel",  "operator", "launches", "ms in all", "one, ms", "low – high, ms",
-                                       "TFLOP/s", "GB/s",     "FLOP/B",   "held by",   "source"};
+                                       "TFLOP/s", "GB/s",     "FLOP/B",   "bound by",  "source"};
     size_t count = 0;
     const ft_merged *kernels = ft__merge_kernels(v, &count);
     if (!kernels) return false;
@@ -61,7 +61,7 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
         ft__page_table_figure(&t, f->ms > 0 ? f->flops / f->ms / 1e9 : 0, 3);
         ft__page_table_figure(&t, f->ms > 0 ? f->bytes / f->ms / 1e6 : 0, 3);
         ft__page_table_figure(&t, f->bytes > 0 ? f->flops / f->bytes : 0, 3);
-        ft__page_table_cell(&t, ft__held_words(f));
+        ft__page_table_cell(&t, ft__bound_at_words(f));
         ft__page_table_cell(&t, ft_source_name(f->source));
     }
     ft__page_table_close(&t);
@@ -71,8 +71,8 @@ bool ft__page_kernels(ft_text *out, const ft_step_view *v)
 
 bool ft__page_layers(ft_text *out, const ft_step_view *v)
 {
-    static const char *const head[] = {"layer",   "arithmetic", "memory", "overhead", "communication",
-                                       "held by", "TFLOP/s",    "GB/s",   "FLOP/B"};
+    static const char *const head[] = {"layer",    "arithmetic", "memory", "overhead", "communication",
+                                       "bound by", "TFLOP/s",    "GB/s",   "FLOP/B"};
     const ft_verdicts *verdicts = ft__view_verdicts(v);
     if (!verdicts) return false;
     ft__page_details(out, "Layers: shares and rates");

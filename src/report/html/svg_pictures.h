@@ -86,7 +86,7 @@ bool ft__svg_memory(ft_text *out, const ft_frame *f, const ft_step_view *v);
 bool ft__svg_layers(ft_text *out, const ft_frame *f, const ft_step_view *v);
 bool ft__svg_classes(ft_text *out, const ft_frame *f, const ft_step_view *v);
 bool ft__svg_step_ranges(ft_text *out, const ft_frame *f, const ft_step_view *v);
-/* What layers are held by, with or without advice; NULL: out of memory. */
+/* What layers are bound by, with or without advice; NULL: out of memory. */
 const ft_verdicts *ft__view_verdicts(const ft_step_view *v);
 /* A kernel's name for people: "layers mlp.up_proj, backward". */
 void ft__add_kernel_name(ft_text *out, const ft_merged *k);

@@ -181,7 +181,7 @@ static void add_dot(ft_text *out, const ft_frame *f, const plot *p, const ft_roo
         ft__add_figure(&t, d->flops / d->bytes, 3);
         ft__text_add(&t, " FLOP per byte");
     }
-    ft__text_addf(&t, ", held by %s", ft__bound_keys[d->bound].name);
+    ft__text_addf(&t, ", bound by %s", ft__bound_keys[d->bound].name);
     ft__markup_text(out, t.at);
     ft__text_add(out, "</title></circle>\n");
     ft__text_drop(&t, out);

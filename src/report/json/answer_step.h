@@ -14,6 +14,6 @@ void ft__answer_advice(ft_text *out, const ft_step_view *v);
 void ft__answer_course(ft_text *out, const ft_step_view *v);
 /* Drawings as SVG, by name (answer_pictures.c). */
 void ft__answer_pictures(ft_text *out, const ft_step_view *v);
-/* Why a kernel is held by what it is held by. */
+/* Why a kernel is bound by what it is held by. */
 void ft__answer_evidence(ft_text *out, const ft_step_view *v, const ft_merged *m);
 #endif

@@ -140,8 +140,8 @@ static void verdict_row(ft_columns *c, const ft_verdict *x, const char *name, co
 
 static bool verdict_table(ft_text *out, const ft_style *style, const ft_verdicts *v)
 {
-    static const char *const head[] = {"part",    "ms",      "held by", "share",   "FLOP/byte", "balance",
-                                       "TFLOP/s", "of peak", "GB/s",    "of peak", "tail"};
+    static const char *const head[] = {"part",    "ms",      "bound by", "share",   "FLOP/byte", "balance",
+                                       "TFLOP/s", "of peak", "GB/s",     "of peak", "tail"};
     ft_columns c;
     ft__columns_init(&c, "lrlrrrrrrrr");
     c.drop = "kfjhe"; /* tail, balance, both shares of peaks, intensity */

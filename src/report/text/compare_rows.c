@@ -169,7 +169,7 @@ static void add_step_rows(row *rows, size_t *at, const ft_compared *c, size_t co
     add_interval(rows, at, c, count, style);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         add_figures(rows, at, c, count, parts[i].label, parts[i].u, parts[i].path);
-    add_words(rows, at, c, count, "held by", "regime", "bound");
+    add_words(rows, at, c, count, "bound by", "regime", "bound");
     add_memory_rows(rows, at, c, count);
 }
 
@@ -185,7 +185,7 @@ static void add_kernel_rows(row *rows, size_t *at, const ft_compared *c, size_t 
     add_words(rows, at, c, count, "tile", NULL, "tile");
     add_figures(rows, at, c, count, "waves", PLAIN, "waves");
     add_figures(rows, at, c, count, "split-K", PLAIN, "split_k");
-    add_words(rows, at, c, count, "held by", NULL, "bound");
+    add_words(rows, at, c, count, "bound by", NULL, "bound");
     add_words(rows, at, c, count, "source", NULL, "source");
 }
 /* The order of a step's, a kernel's, a grid's figures. */

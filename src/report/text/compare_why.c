@@ -67,7 +67,7 @@ static bool print_kernels(ft_text *out, const ft_style *style, const ft_pair *p,
     if (p->kernel_count == 0 || style->width < NARROWEST_TABLE) return true;
     ft_columns t;
     ft__columns_init(&t, wide ? "lllrrrrrl" : "llrrr");
-    static const char *const head[] = {"kernel", "phase", "op", "A x", "B x", "A ms", "B ms", "change", "held by"};
+    static const char *const head[] = {"kernel", "phase", "op", "A x", "B x", "A ms", "B ms", "change", "bound by"};
     for (int i = 0; i < 9; i++)
         if (wide || i < 2 || (i >= 5 && i < 8)) {
             ft_text *cell = ft__cell(&t);

@@ -241,7 +241,7 @@ bool ft__screen_infer_step(ft_text *out, const ft_style *style, const ft_step_vi
     if (!ft__counts_samples(v->arch)) ft__text_addf(&remark, ", %" PRId64 " tokens", v->work->seq);
     ft__text_add(&remark, ": ");
     ft__add_figure(&remark, s->step_ms, 4);
-    ft__text_addf(&remark, " ms, held by %s (", ft__bound_words(s->bound));
+    ft__text_addf(&remark, " ms, bound by %s (", ft__bound_words(s->bound));
     ft__add_percent(&remark, s->regime[s->bound]);
     ft__text_add(&remark, ")");
     heading(out, style, names[v->work->task], remark.at ? remark.at : "");

@@ -47,7 +47,7 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
 
     ft__text_empty(&a);
     ft__text_empty(&b);
-    ft__text_add(&a, ft__held_words(f));
+    ft__text_add(&a, ft__bound_at_words(f));
     ft__text_add(&b, "roofline ");
     ft__add_figure(&b, f->roofline_ms, 4);
     ft__text_add(&b, " ms");
@@ -61,7 +61,7 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_forecast *f
             ft__text_add(&b, ")");
         }
     }
-    ft__line(out, style, "held by", &a, b.at);
+    ft__line(out, style, "bound by", &a, b.at);
     if (f->sustained_ms > 1.005 * f->ms) {
         ft__text_empty(&a);
         ft__add_figure(&a, f->sustained_ms, 4);
@@ -184,8 +184,8 @@ bool ft__screen_compare(ft_text *out, const ft_style *style, const ft_screen_cas
     ft__text_add(out, "\n\n");
 
     ft_columns c;
-    static const char *const head[] = {"gpu",     "ms",      "low",  "high",    "",      "speed",
-                                       "TFLOP/s", "of peak", "GB/s", "held by", "source"};
+    static const char *const head[] = {"gpu",     "ms",      "low",  "high",     "",      "speed",
+                                       "TFLOP/s", "of peak", "GB/s", "bound by", "source"};
     ft__columns_init(&c, bar ? "lrrrlrrrrll" : rates ? "lrrrrrrrll" : "lrrrrll");
     c.drop = bar ? "ehkijg" : rates ? "gjhfi" : "gfe";
     for (int i = 0; i < 11; i++)

@@ -87,7 +87,7 @@ const char *ft__bound_words(ft_bound bound)
     return (unsigned)bound < 4 ? words[bound] : "?";
 }
 
-const char *ft__held_words(const ft_forecast *f)
+const char *ft__bound_at_words(const ft_forecast *f)
 {
     bool waits = f->bound == FT_BOUND_OVERHEAD && f->launch_ms < 0.5 * f->ms;
     return waits ? "latency" : ft__bound_words(f->bound);

@@ -19,7 +19,7 @@ void ft__add_confidence(ft_text *out, double quantile);
 /* What holds a kernel or a step back: "memory bandwidth". */
 const char *ft__bound_words(ft_bound bound);
 /* Of one kernel: overhead that is not its launch is latency. */
-const char *ft__held_words(const ft_forecast *f);
+const char *ft__bound_at_words(const ft_forecast *f);
 /* "15.0": GiB with three digits. "8.03 B": parameters. */
 void ft__add_gib(ft_text *out, double bytes);
 void ft__add_parameters(ft_text *out, double count);

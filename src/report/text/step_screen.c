@@ -359,9 +359,9 @@ static void class_lines(ft_text *out, const ft_style *style, const ft_step_view 
         ft__text_drop(&b, out);
     }
     ft_text a = {0}, b = {0};
-    ft__text_add(&a, ft__view_held_words(v));
+    ft__text_add(&a, ft__view_bound_words(v));
     add_held_shares(&b, style, s);
-    ft__line(out, style, "held by", &a, b.at);
+    ft__line(out, style, "bound by", &a, b.at);
     ft__text_empty(&a);
     ft__text_empty(&b);
     ft__ink(&a, style, s->learned + s->calibrated >= 0.5 ? FT_INK_GREEN : FT_INK_YELLOW);

@@ -16,8 +16,8 @@ typedef struct kernel_widths {
 
 static void kernel_head(ft_columns *c, kernel_widths w)
 {
-    static const char *const head[] = {"kernel",  "phase",    "operator", "fuses",  "launches",
-                                       "each ms", "total ms", "share",    "held by"};
+    static const char *const head[] = {"kernel",  "phase",    "operator", "fuses",   "launches",
+                                       "each ms", "total ms", "share",    "bound by"};
     for (int i = 0; i < 9; i++)
         if ((w.op > 0 || i != 2) && (w.fused || i != 3)) ft__cell_add(c, head[i]);
 }

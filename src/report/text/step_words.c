@@ -57,15 +57,15 @@ void ft__add_dealt(ft_text *out, const ft_step_view *v)
     if (deal == FT_DEAL_FRONT) ft__text_addf(out, ", %" PRId64 " in the last %" PRId64, to - from - 1, places - more);
 }
 
-const char *ft__step_held_words(const ft_step *s)
+const char *ft__step_bound_words(const ft_step *s)
 {
-    return ft__held_by_bubble(s) ? "pipeline bubble" : ft__bound_words(s->bound);
+    return ft__bound_by_bubble(s) ? "pipeline bubble" : ft__bound_words(s->bound);
 }
 
-const char *ft__view_held_words(const ft_step_view *v)
+const char *ft__view_bound_words(const ft_step_view *v)
 {
     const ft_step *s = v->step;
     bool starves = s->bound == FT_BOUND_OVERHEAD &&
                    v->loading.wait_ms > 0.5 * s->regime[FT_BOUND_OVERHEAD] * s->step_ms;
-    return starves ? "input pipeline" : ft__step_held_words(s);
+    return starves ? "input pipeline" : ft__step_bound_words(s);
 }

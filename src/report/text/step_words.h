@@ -10,6 +10,6 @@ void ft__add_peak_place(ft_text *out, const ft_step_view *v);
 /* What a model is called: "mixtral-8x7b (mixtral)" where the catalogue has another name than the one typed. */
 void ft__add_model_name(ft_text *out, const char *asked);
 /* What holds the step back: "pipeline bubble"; the view's also names what its samples make it wait for. */
-const char *ft__step_held_words(const ft_step *s);
-const char *ft__view_held_words(const ft_step_view *v);
+const char *ft__step_bound_words(const ft_step *s);
+const char *ft__view_bound_words(const ft_step_view *v);
 #endif

@@ -15,8 +15,8 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
     double slowest = 0;
     for (size_t i = 0; i < count; i++) slowest = fmax(slowest, cases[i].step.step_ms);
     ft_columns c;
-    static const char *const head[] = {"gpu",      "step ms", "low",      "high", "",       "speed",
-                                       "tokens/s", "MFU",     "peak GiB", "fits", "held by"};
+    static const char *const head[] = {"gpu",      "step ms", "low",      "high", "",        "speed",
+                                       "tokens/s", "MFU",     "peak GiB", "fits", "bound by"};
     ft__columns_init(&c, tokens > 0 ? (bar    ? "lrrrlrrrrllr"
                                        : wide ? "lrrrrrrrllr"
                                               : "lrrrrrrllr")
@@ -39,7 +39,7 @@ bool ft__screen_steps(ft_text *out, const ft_style *style, const ft_step_case *c
         ft__add_percent(ft__cell(&c), s->mfu);
         ft__add_gib(ft__cell(&c), s->memory.peak_bytes);
         ft__cell_add(&c, ft__fit_answers[s->memory.verdict]);
-        ft__cell_add(&c, ft__held_by_bubble(s) ? "bubble" : ft_bound_name(s->bound));
+        ft__cell_add(&c, ft__bound_by_bubble(s) ? "bubble" : ft_bound_name(s->bound));
         if (tokens > 0) ft__add_figure(ft__cell(&c), cases[i].days.days, 3);
     }
     bool printed = ft__columns_print(&c, out, style, 2, true);

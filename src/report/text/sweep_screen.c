@@ -43,7 +43,7 @@ static bool add_table(ft_text *out, const ft_style *style, const char *key, cons
         ft__cell_add(&c, "waves");
         ft__cell_add(&c, "split-K");
     }
-    ft__cell_add(&c, "held by");
+    ft__cell_add(&c, "bound by");
     for (size_t i = 0; i < count; i++) {
         const ft_forecast *f = &points[i].forecast;
         ft__add_point(ft__cell(&c), points[i].x, plain);

@@ -32,7 +32,7 @@ static const column of_train[] = {{"step ms", "step_ms", FIGURE, "ms"},
                                   {"MFU", "mfu", SHARE, ""},
                                   {"peak GiB", "memory.peak_bytes", GIB, ""},
                                   {"fits", "memory.fits", WORD, ""},
-                                  {"held by", "regime.bound", WORD, ""},
+                                  {"bound by", "regime.bound", WORD, ""},
                                   {"idle ms", "idle_ms", FIGURE, ""},
                                   {"exposed ms", "comm_exposed_ms", FIGURE, ""},
                                   {"bubble ms", "bubble_ms", FIGURE, ""},
@@ -49,7 +49,7 @@ static const column of_infer[] = {{"TPOT ms", "decode.first.tpot_ms", FIGURE, "m
                                   {"cache tokens", "capacity.tokens", FIGURE, ""},
                                   {"offline tok/s", "offline.tokens_per_s_per_gpu", FIGURE, ""},
                                   {"at batch", "offline.batch", FIGURE, ""},
-                                  {"picture s", "generation.seconds", FIGURE, "s"},
+                                  {"image s", "generation.seconds", FIGURE, "s"},
                                   {NULL, NULL, FIGURE, ""}};
 static const column of_scale[] = {{"tokens/s GPU", "strong.last.tokens_per_s_per_gpu", FIGURE, "t/s"},
                                   {"step ms", "strong.last.step_ms", FIGURE, ""},
@@ -83,7 +83,7 @@ static const column of_serve[] = {{"TPOT ms", "tpot_ms", FIGURE, "ms"},
                                   {"tokens/s GPU", "tokens_per_s_per_gpu", FIGURE, ""},
                                   {"client", "tokens_per_s_per_user", FIGURE, ""},
                                   {"good", "slo_share", SHARE, ""},
-                                  {"held by", "bound", WORD, ""},
+                                  {"bound by", "bound", WORD, ""},
                                   {"stable", "stable", WORD, ""},
                                   {NULL, NULL, FIGURE, ""}};
 
@@ -310,7 +310,7 @@ double ft__swept_length(const ft_swept *sweep, const json_t *answer)
     double tokens = json_number_value(json_object_get(answer, "tokens_per_s_per_gpu"));
     double samples = json_number_value(json_object_get(answer, "samples_per_s_per_gpu"));
     if (strcmp(sweep->task, "train") || asked || !(samples > 0)) return 0;
-    return tokens / samples > 1.5 ? tokens / samples : 0; /* a picture is one sample */
+    return tokens / samples > 1.5 ? tokens / samples : 0; /* an image is one sample */
 }
 
 /* -- as a page --------------------------------------------------------------------------------- */

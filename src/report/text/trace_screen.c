@@ -104,7 +104,7 @@ static void time_lines(ft_text *out, const ft_style *style, const ft_trace_repor
     ft__text_empty(&c);
     ft__text_add(&a, ft__bound_words(b->bound));
     if (b->bound == FT_BOUND_OVERHEAD) ft__text_add(&c, "the GPU waits for the host");
-    ft__line(out, style, "held by", &a, c.at);
+    ft__line(out, style, "bound by", &a, c.at);
     ft__text_add(out, "\n");
     ft__text_drop(&a, out);
     ft__text_drop(&c, out);
@@ -157,9 +157,9 @@ static void step_lines(ft_text *out, const ft_style *style, const ft_trace_repor
     double mean = b->busy_ms + b->idle_ms;
     time_lines(out, style, s);
     share_line(out, style, "compute", b->share[FT_BOUND_COMPUTE], b->share[FT_BOUND_COMPUTE] * mean,
-               "in kernels held by arithmetic");
+               "in kernels bound by arithmetic");
     share_line(out, style, "memory", b->share[FT_BOUND_MEMORY], b->share[FT_BOUND_MEMORY] * mean,
-               "in kernels and copies held by memory");
+               "in kernels and copies bound by memory");
     if (b->exchange_ms > 0)
         share_line(out, style, "exchange", b->share[FT_BOUND_COMMUNICATION], b->exposed_ms,
                    "of exchanges that nothing hides");

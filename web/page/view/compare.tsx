@@ -152,7 +152,7 @@ export function CompareView(p: { is: Words; of: Catalogue }): JSX.Element {
                                     <th scope="col" class="n">
                                         Peak
                                     </th>
-                                    <th scope="col">Held by</th>
+                                    <th scope="col">Bound by</th>
                                     <th scope="col">
                                         <span class="offscreen">Remove</span>
                                     </th>

@@ -40,7 +40,7 @@ export const columns: readonly Column<Kernel>[] = [
         number: true,
     },
     {
-        name: 'Held by',
+        name: 'Bound by',
         key: 'bound',
         cell: (k) => (
             <>

@@ -267,6 +267,6 @@ const operatorColumns: readonly Column<Operator>[] = [
         by: (o) => o.above_ms ?? 0,
         number: true,
     },
-    { name: 'Held by', key: 'bound', cell: (o) => o.bound ?? '', by: (o) => o.bound ?? '' },
+    { name: 'Bound by', key: 'bound', cell: (o) => o.bound ?? '', by: (o) => o.bound ?? '' },
     { name: 'Why', key: 'why', cell: (o) => o.why ?? '', by: (o) => o.why ?? '', wrap: true },
 ];
