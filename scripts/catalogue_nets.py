@@ -1,7 +1,7 @@
 """Nets of torchvision, of ultralytics and more of transformers for scripts/catalogue_graphs: what each name builds, and how.
 
-A detector is exported without what follows its heads (boxes that are matched, sorted and left out): pictures go in, what the heads
-say of every place comes out. Pictures come in the size that the library states for the weights it publishes.
+A detector is exported without what follows its heads (boxes that are matched, sorted and left out): images go in, what the heads
+say of every place comes out. Images come in the size that the library states for the weights it publishes.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ LIBRARIES = ("torchvision", "ultralytics")
 PICTURE = {"pixel_values": ("b", 3, 0, 0)}
 AUX = {"aux_loss": True, "num_classes": 21, "weights_backbone": None}
 
-#: name: (function of torchvision.models, its arguments, edge of a picture)
+#: name: (function of torchvision.models, its arguments, edge of an image)
 TORCHVISION: dict[str, tuple[str, Json, int]] = {
     "resnext-50-32x4d": ("resnext50_32x4d", {}, 224),
     "resnext-101-32x8d": ("resnext101_32x8d", {}, 224),
@@ -42,7 +42,7 @@ TORCHVISION: dict[str, tuple[str, Json, int]] = {
     "retinanet-resnet-50-fpn": ("detection.retinanet_resnet50_fpn", {"weights_backbone": None}, 800),
 }  # fmt: skip
 
-#: name: (yaml of ultralytics, edge of a picture)
+#: name: (yaml of ultralytics, edge of an image)
 YOLO = {
     **{f"yolov5{size}u": (f"yolov5{size}", 640) for size in "nsmlx"},
     **{f"yolov8{size}": (f"yolov8{size}", 640) for size in "nsmlx"},
@@ -109,7 +109,7 @@ def built(library: str, kind: str, config: Json) -> Json:
     if library == "ultralytics":
         from ultralytics.nn.tasks import DetectionModel
 
-        with torch.device("cpu"):  # it looks at what it makes of a small picture
+        with torch.device("cpu"):  # it looks at what it makes of a small image
             net = DetectionModel(f"{kind}.yaml", verbose=False)
         return Net(net.to("meta"))
     import torchvision
@@ -127,7 +127,7 @@ def built(library: str, kind: str, config: Json) -> Json:
 
 
 def said(library: str, made: Json) -> Json:
-    """All that a net says of its pictures, side by side: one loss over it gives every head its gradient. Ultralytics' heads hand on
+    """All that a net says of its images, side by side: one loss over it gives every head its gradient. Ultralytics' heads hand on
     what they were given, too, which has four axes."""
     import torch
 

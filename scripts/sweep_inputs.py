@@ -1,4 +1,4 @@
-"""Models and inputs of scripts/export_sweep: what a pipeline would hand to its denoiser, and pictures, sounds and texts to models
+"""Models and inputs of scripts/export_sweep: what a pipeline would hand to its denoiser, and images, sounds and texts to models
 of transformers, by the names and sizes that their configs give. A table says what cannot be read off a config.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-TOKENS, SIDE, FRAMES = 16, 16, 4  # of a text; of a latent picture; of a film
+TOKENS, SIDE, FRAMES = 16, 16, 4  # of a text; of a latent image; of a film
 DEPTH = ("num_layers", "num_single_layers", "num_mmdit_layers", "num_single_dit_layers", "num_visual_blocks", "num_text_blocks")
 DEPTH += ("n_layers", "n_refiner_layers", "num_refiner_layers", "depth", "dit_depth", "mmdit_layers", "nlayers", "num_hidden_layers")
 
@@ -52,7 +52,7 @@ def denoiser(library: Any, name: str) -> tuple[Any, dict[str, Any]]:
 
 
 def of_transformers(model: Any) -> dict[str, Any]:
-    """What a model of transformers takes: tokens, pictures, films, sounds, by its main input and its configs."""
+    """What a model of transformers takes: tokens, images, films, sounds, by its main input and its configs."""
     from foretell.export import example_inputs
 
     config, main = model.config, getattr(model, "main_input_name", "input_ids")
@@ -83,14 +83,14 @@ def of_transformers(model: Any) -> dict[str, Any]:
         length = _key(config, "context_length", otherwise=96)
         given = {"past_values": made(1, length, _key(config, "num_input_channels", "input_size", otherwise=1))}
     elif hasattr(config, "vision_config") and "pixel_values" in wants and not _key(config, "image_token_id", "image_token_index"):
-        given["pixel_values"] = picture  # two towers want both; one that puts pictures among its tokens takes text alone
+        given["pixel_values"] = picture  # two towers want both; one that puts images among its tokens takes text alone
     if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in wants:
         given["decoder_input_ids"] = made(1, 64, whole=True)
     return given
 
 
 def _patches(config: Any, wants: Any) -> dict[str, Any]:
-    """A picture of 16 by 16 patches below each other, as towers take them that read pictures of any size; the grid has values."""
+    """An image of 16 by 16 patches below each other, as towers take them that read images of any size; the grid has values."""
     side, frames = _key(config, "patch_size", otherwise=14), _key(config, "temporal_patch_size", otherwise=1)
     wide = _key(config, "in_channels", "in_chans", "num_channels", otherwise=3) * frames * side * side
     name = "hidden_states" if "hidden_states" in wants else "pixel_values"
@@ -131,7 +131,7 @@ def _axes(config: Any) -> int:
     return len(_key(config, "axes_dims_rope", "axes_dims", "rope_axes_dim", "mrope_section", otherwise=(0, 0, 0)))
 
 
-# Inputs by the names that forward gives them. c: the configuration; p: the picture, film or sound.
+# Inputs by the names that forward gives them. c: the configuration; p: the image, film or sound.
 NAMED: dict[str, Callable[[Any, torch.Tensor], Any]] = {
     "timestep": lambda c, p: made(1),
     "timesteps": lambda c, p: made(1),

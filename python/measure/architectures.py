@@ -53,9 +53,9 @@ def build(config: Case, device: str) -> transformers.PreTrainedModel:
 
 
 def pixels(config: transformers.PretrainedConfig, count: int, height: int, width: int) -> tuple[Inputs, int]:
-    """What a model's eyes are given for `count` pictures, and how many tokens one becomes."""
+    """What a model's eyes are given for `count` images, and how many tokens one becomes."""
     eye, kind, low = config.vision_config, config.model_type, torch.bfloat16
-    if kind == "perception_lm":  # a tower of timm's, whose patches are 14 wide; the picture is one of several tiles
+    if kind == "perception_lm":  # a tower of timm's, whose patches are 14 wide; the image is one of several tiles
         side = height // 14 // config.projector_pooling_ratio
         return {"pixel_values": torch.randn(count, 1, 3, height, width, dtype=low)}, side * side
     if kind == "hunyuan_vl":  # every row of tokens ends in a mark, and so do its beginning and its end
@@ -80,7 +80,7 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
     if kind in ("paddleocr_vl", "kimi_k25", "video_llama_3", "ernie4_5_vl_moe"):  # the same, without frames
         grid = torch.tensor([[1, rows, columns]] * count)
         flat = torch.randn(count * rows * columns, 3, patch, patch, dtype=low)
-        if kind == "video_llama_3":  # pictures are not merged
+        if kind == "video_llama_3":  # images are not merged
             return {"pixel_values": flat.flatten(1), "image_grid_thw": grid, "image_merge_sizes": torch.ones(count, dtype=torch.long)}, rows * columns
         return {"pixel_values": flat.flatten(1) if kind == "ernie4_5_vl_moe" else flat, "image_grid_thw": grid}, rows * columns // 4
     if kind in ("cosmos3_edge", "muse_glimmer"):
@@ -106,7 +106,7 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
         return {"pixel_values": picture.unsqueeze(1)}, config.perceiver_config.resampler_n_latents
     if kind in ("idefics3", "smolvlm"):
         return {"pixel_values": picture.unsqueeze(1)}, rows * columns // config.scale_factor**2
-    if kind == "minicpmv4_6":  # patches of all pictures side by side
+    if kind == "minicpmv4_6":  # patches of all images side by side
         sizes = torch.tensor([[rows, columns]] * count, dtype=torch.int32)
         flat = torch.randn(1, 3, patch, count * rows * columns * patch, dtype=low)
         return {"pixel_values": flat, "target_sizes": sizes}, rows * columns // 16
@@ -126,7 +126,7 @@ def pixels(config: transformers.PretrainedConfig, count: int, height: int, width
 
 
 def inputs(config: transformers.PretrainedConfig, case: Case) -> Inputs:
-    """Tokens, and pictures where the case has them: their places come first in every sequence."""
+    """Tokens, and images where the case has them: their places come first in every sequence."""
     batch, images = case["batch"], case.get("images", 0)
     tokens = torch.randint(10, 1000, (batch, case["seq"]))
     for name in ("image", "video", "audio"):  # the words are none that stand for something else

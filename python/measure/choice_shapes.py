@@ -51,7 +51,7 @@ def sizes_of(text: int | str) -> tuple[int, ...]:
 
 def products_of(row: Case) -> list[Shape]:
     """What a layer of the tables, or a drawn one, asks the library for. One dimension is a row of pixels, as PyTorch has it; a
-    transposed convolution is the picture's gradient of the one that goes the other way."""
+    transposed convolution is the image's gradient of the one that goes the other way."""
     sides, taps, stride, pad = (sizes_of(row[column]) for column in ("size", "filter", "stride", "pad"))
     axes, turned = len(sides), row["kind"] == "transposed"
     stride, pad, taps, apart = (each * (axes // len(each)) for each in (stride, pad, taps, sizes_of(row["dilation"])))

@@ -142,8 +142,8 @@ def row_of_pixels(s: Shape) -> bool:
 
 
 def stand_in(s: Shape) -> tuple[int, int, int, int, int, int]:
-    """Pictures, channels, a picture's sides, border and depth, as src/graph/convolution.c has them: borders are part of the
-    picture, and depth of pictures and channels, unless it is a plain convolution of two dimensions."""
+    """Pictures, channels, an image's sides, border and depth, as src/graph/convolution.c has them: borders are part of the
+    image, and depth of images and channels, unless it is a plain convolution of two dimensions."""
     out, stride = outer(s), s.stride[-1]
     regular = len(s.sides) == 2 and s.stride[0] == s.stride[1] and s.pad[0] == s.pad[1]
     if regular and not s.dilation and not s.transposed and not row_of_pixels(s):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 # cudnn_graph.h of cuDNN 9: kinds of descriptors, attributes, types of attributes.
 TENSOR, CONVOLUTION, GRAPH, HEURISTIC, CONFIG, ENGINE, KNOB, DEVICE = 17, 1, 15, 4, 3, 2, 7, 38
-OPERATIONS = (10, 12, 11)  # forward, the picture's gradient, the filters'
+OPERATIONS = (10, 12, 11)  # forward, the image's gradient, the filters'
 OPERANDS = ((702, 704, 703, 705, 700, 701), (708, 710, 709, 711, 706, 707), (714, 716, 715, 717, 712, 713))
 HANDLE, DATA_TYPE, INT64, FLOAT, MODE, HEURISTIC_MODE, KNOB_TYPE, NOTE, DESCRIPTOR, CHAR = 0, 1, 3, 4, 7, 8, 9, 11, 15, 24
 FP32, CROSS_CORRELATION, INSTANT, TENSOR_CORE = 0, 1, 0, 0
@@ -18,7 +18,7 @@ KNOBS, NOTES, ANSWERS = 24, 10, {"bf16": 1, "tf32": 1, "fp32": 40}
 
 
 class Shape(NamedTuple):
-    product: int  # 0 the result, 1 the picture's gradient, 2 the filters'
+    product: int  # 0 the result, 1 the image's gradient, 2 the filters'
     nhwc: bool
     n: int
     c: int

@@ -1,6 +1,6 @@
 """The host's time in small models of many kinds: kinds.py forecast OUT FORETELL, kinds.py measure OUT [SECONDS]
 
-Six layers (ResNet-50 and ConvNeXt whole), one sequence of 128 tokens or two pictures: nothing but the host holds these steps up.
+Six layers (ResNet-50 and ConvNeXt whole), one sequence of 128 tokens or two images: nothing but the host holds these steps up.
 forecast writes down what foretell says before anything is measured. measure takes the wall time of a forward pass without autograd
 and of a forward and backward pass, three rounds in turn, the launches and the GPU's busy time of each once, and the host's time in
 the parts of a GPT-2 block, each called in a loop of its own. Random weights, bf16, transformers' own choice of attention.

@@ -37,7 +37,7 @@ def near(width: float) -> int:
 
 
 def drawn(rng: random.Random) -> tuple[int, int]:
-    """A width and a side that go together: pictures shrink as channels grow."""
+    """A width and a side that go together: images shrink as channels grow."""
     while True:
         width, side = choice(rng, WIDTHS), choice(rng, SIDES)
         if 1200 <= width * side <= 24000:

@@ -23,7 +23,7 @@ def case(name: str) -> Callable[[Any], Any]:
     return add
 
 
-# -- timm: name, pictures, their side, channels last --------------------------------------------------
+# -- timm: name, images, their side, channels last --------------------------------------------------
 
 _TIMM = (
     ("convnext_tiny", 64, 224, False),

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from library_frame import Decodes, Made, Picked, Row, adapted, hugging_face_case, in_turn, timm_case, torchvision_case
 from torch import Tensor, nn
 
-# name, pictures, their side, channels last
+# name, images, their side, channels last
 _TIMM = (
     ("nextvit_small", 64, 224, True),
     ("gcvit_tiny", 32, 224, False),
@@ -78,7 +78,7 @@ def quantised(made: Made, tokens: Made) -> Any:
 
 
 def sees(made: Made, tokens: Made) -> Any:
-    """A picture's patches in a conversation: CLIP's tower, a projector, Llama."""
+    """A image's patches in a conversation: CLIP's tower, a projector, Llama."""
     import transformers
 
     sizes = {"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 8, "num_attention_heads": 16}
@@ -168,7 +168,7 @@ def separable(made: Made, tokens: Made) -> Any:
 
 
 def residual(made: Made, tokens: Made) -> Any:
-    """Attention over the channels of a picture, instance norms, leaky activations, pixels shuffled up: restoration."""
+    """Attention over the channels of an image, instance norms, leaky activations, pixels shuffled up: restoration."""
 
     class Block(nn.Module):
         def __init__(self, width: int) -> None:

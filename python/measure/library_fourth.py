@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from library_frame import Made, Picked, Row, hugging_face_case, in_turn, timm_case
 from torch import Tensor, nn
 
-# name, pictures, their side, channels last
+# name, images, their side, channels last
 _TIMM = (
     ("mambaout_tiny", 64, 224, True),
     ("resnest50d", 64, 224, False),
@@ -53,7 +53,7 @@ def sana(made: Made, tokens: Made) -> Any:
 
 
 def captions(made: Made, tokens: Made) -> Any:
-    """A picture's features, and a recurrent decoder that looks at them in every step's words."""
+    """A image's features, and a recurrent decoder that looks at them in every step's words."""
 
     class Net(nn.Module):
         def __init__(self) -> None:

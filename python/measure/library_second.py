@@ -25,7 +25,7 @@ def case(name: str) -> Callable[[Any], Any]:
     return add
 
 
-# -- timm: name, pictures, their side, channels last --------------------------------------------------
+# -- timm: name, images, their side, channels last --------------------------------------------------
 
 _TIMM = (
     ("caformer_s18", 64, 224, False),

@@ -10,7 +10,7 @@ from typing import Any
 from library_frame import Decodes, Made, Picked, Row, adapted, hugging_face_case, in_turn, timm_case, torchvision_case
 from library_written import WRITTEN
 
-# name, pictures, their side, channels last
+# name, images, their side, channels last
 _TIMM = (
     ("botnet26t_256", 64, 256, True),
     ("convit_small", 64, 224, False),
@@ -123,7 +123,7 @@ def _norms() -> Any:
 
 
 def seen(made: Made, tokens: Made) -> Any:
-    """An adapter on an encoder of pictures, its head trained as it is."""
+    """An adapter on an encoder of images, its head trained as it is."""
     import transformers
     from peft import LoraConfig, get_peft_model
 

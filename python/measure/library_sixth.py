@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from library_frame import Decodes, Made, Picked, Row, adapted, hugging_face_case, in_turn, timm_case, torchvision_case
 from torch import Tensor, nn
 
-# name, pictures, their side, channels last
+# name, images, their side, channels last
 _TIMM = (
     ("nest_tiny_jx", 64, 224, False),
     ("halonet26t", 64, 256, True),
@@ -29,7 +29,7 @@ _TIMM = (
     ("efficientvit_b1", 128, 224, True),
     ("rdnet_tiny", 64, 224, True),
 )
-# name, pictures, their side
+# name, images, their side
 _TORCHVISION = (("vit_b_16", 64, 224), ("squeezenet1_1", 128, 224), ("alexnet", 256, 224))
 _QWEN = {"hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 4, "num_attention_heads": 32}
 _QWEN |= {"num_key_value_heads": 8, "vocab_size": 50304}
@@ -176,7 +176,7 @@ def graph(made: Made, tokens: Made) -> Any:
 
 
 def draws(made: Made, tokens: Made) -> Any:
-    """A generator of pictures by transposed convolutions, and who judges them."""
+    """A generator of images by transposed convolutions, and who judges them."""
 
     def up(i: int, o: int) -> list[nn.Module]:
         return [nn.ConvTranspose2d(i, o, 4, 2, 1, bias=False), nn.BatchNorm2d(o), nn.ReLU(True)]

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 CASES: dict[str, Makes] = {}
 
-# name, pictures, their side, channels last
+# name, images, their side, channels last
 _TIMM = (
     ("twins_svt_small", 64, 224, False),
     ("resnetv2_50", 64, 224, True),
@@ -90,5 +90,5 @@ def tabular(made: Made, tokens: Made) -> Any:
 
 CASES |= dict(timm_case(*each) for each in _TIMM)
 CASES |= dict(hugging_face_case(*each) for each in _HUGGING_FACE)
-CASES |= {"diffusers auraflow 8 layers b2 64": auraflow, "torch.nn pictures to pictures b16 128": pictures_to_pictures}
+CASES |= {"diffusers auraflow 8 layers b2 64": auraflow, "torch.nn images to images b16 128": pictures_to_pictures}
 CASES["torch.nn tabular b16384"] = tabular

@@ -1,6 +1,6 @@
 """Modules as users write them, for library_seventh.py: operators of neural fields over frequencies, separation of speech,
 masked convolutions, an autograd function of one's own, bags with weights, attention of one's own shape, a decoder that
-steps, and pictures of three dimensions.
+steps, and images of three dimensions.
 """
 
 from __future__ import annotations

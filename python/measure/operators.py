@@ -1,4 +1,4 @@
-"""Operators of pictures and tokens as modules have them, alone: their kernels and times, forward and backward.
+"""Operators of images and tokens as modules have them, alone: their kernels and times, forward and backward.
 
     python operators.py OUT [SECONDS]
 

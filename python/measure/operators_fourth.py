@@ -1,8 +1,8 @@
 """More operators of modules whose forecasts were far off: python operators_fourth.py OUT [SECONDS], by the loop of
 operators.py.
 
-Filters of one pixel in groups, transposed filters of small pictures and the norms between them, norms of narrow rows,
-stacked pictures added, products of narrow heads, long filters of single channels, a conformer's convolutions.
+Filters of one pixel in groups, transposed filters of small images and the norms between them, norms of narrow rows,
+stacked images added, products of narrow heads, long filters of single channels, a conformer's convolutions.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def both(name: str, made: operators.Callable[[], nn.Module], *shapes: tuple[int,
     add(name.replace("LIES", "nchw"), made, *shapes)
 
 
-# pictures, side; groups, channels of a group
+# images, side; groups, channels of a group
 for n, side in ((128, 14), (128, 7), (32, 14), (64, 28), (16, 7)):
     for g, wide in ((24, 16), (48, 16), (8, 16), (24, 8), (24, 32), (8, 64), (24, 24), (4, 16), (96, 16)):
         made = lambda g=g, w=wide: nn.Conv2d(g * w, g * w, 1, groups=g, bias=False)

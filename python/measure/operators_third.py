@@ -1,7 +1,7 @@
 """Operators whose forecasts were far off in whole modules: python operators_third.py OUT [SECONDS], by the loop of
 operators.py.
 
-Long filters in groups, filters as large as their picture, windows folded back, recurrent layers, overlapping views,
+Long filters in groups, filters as large as their image, windows folded back, recurrent layers, overlapping views,
 weight norms, rows picked and added, signals made longer.
 """
 
@@ -29,7 +29,7 @@ class First(nn.Module):
         return self.layer(x)[0]  # type: ignore[no-any-return]
 
 
-# pictures, length, groups, channels of a group, taps
+# images, length, groups, channels of a group, taps
 for n, length, groups, wide, taps in (
     (8, 249, 16, 48, 128),
     (8, 249, 16, 64, 128),
@@ -58,7 +58,7 @@ for n, length, groups, wide, taps in (
 ):
     made = lambda g=groups, w=wide, t=taps: nn.Conv1d(g * w, g * w, t, padding=t // 2, groups=g)
     add(f"grouped {n}x{length} {groups} of {wide} taps {taps}", made, (n, groups * wide, length))
-# pictures, channels, filters, side of both
+# images, channels, filters, side of both
 for n, c, k, side in (
     (64, 512, 4096, 7),
     (8, 512, 4096, 7),
@@ -77,7 +77,7 @@ for n, c, k, side in (
             (n, c, side, side),
             cl=last,
         )
-# pictures, channels, side, window, step
+# images, channels, side, window, step
 for n, c, side, window, step in (
     (64, 192, 28, 3, 2),
     (64, 192, 28, 3, 1),

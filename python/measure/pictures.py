@@ -1,8 +1,8 @@
-"""Kernels from a picture to one of another size, and convolutions of groups: pictures.py [--queue] [--drawn] OUT [SECONDS]
+"""Kernels from an image to one of another size, and convolutions of groups: pictures.py [--queue] [--drawn] OUT [SECONDS]
 
 Interpolations (nearest, bilinear, bicubic, with antialias), pools, pixels shuffled, filters of 3x3 in groups of 8 to 232
 channels, by the loop of operators.py; `f_busy_us` and `b_busy_us` are the time in which any kernel ran, `f_us` and `b_us`
-the sum of all, which run beside each other where a library uses several streams. Those named fp32 turn their picture
+the sum of all, which run beside each other where a library uses several streams. Those named fp32 turn their image
 to fp32 first. --queue: convolutions of groups once more, ten one behind the other while the host is far ahead
 (`queued`), and five in a CUDA graph (`graph`), us of one. --drawn: 80 other interpolations and pools, drawn by a fixed seed.
 """

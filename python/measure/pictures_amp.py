@@ -1,4 +1,4 @@
-"""Nets of pictures under fp16 autocast, with cuDNN's benchmark mode on: pictures_amp.py OUT [BATCH]
+"""Nets of images under fp16 autocast, with cuDNN's benchmark mode on: pictures_amp.py OUT [BATCH]
 
 transformers' ViT, ConvNeXt and ResNet beside plain modules with the structure that timm has (one product for queries, keys and
 values), those also with norms in half precision, eager and compiled. A line a case: `wall_ms` of a pass, `busy_ms` of its

@@ -200,7 +200,7 @@ def rowwise() -> Drawn:
 
 
 def reduction() -> Drawn:
-    """Sums over one side or two of [a, r, c]: bias gradients of convolutions, of expanded operands, means of pictures."""
+    """Sums over one side or two of [a, r, c]: bias gradients of convolutions, of expanded operands, means of images."""
     a, r, c = rng.choice([1, 2, 4, 8, 8, 16, 32, 64]), rng.choice([1, 3, 8, 12, 16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024, 1536, 2048]), lu(1, 70000)
     if not 64 < a * r * c <= 6.7e7:
         return None

@@ -155,7 +155,7 @@ static ft_status conv_row(reader *r, ft_row *row, bool *take)
     return FT_OK;
 }
 
-/* "3x3", "128" or "5x60x104": as many sizes as the picture has axes, one for all of them where one is said. */
+/* "3x3", "128" or "5x60x104": as many sizes as the image has axes, one for all of them where one is said. */
 static ft_status sizes(reader *r, const char *column, int axes, int64_t *out)
 {
     const char *text = cell(r, column);

@@ -1,9 +1,9 @@
 /* batchnorm.c: how the thread blocks of batch norm's kernels walk.
  *
- * NCHW: a channel is one block of up to 512 threads, as wide as the picture, the rest over the images, in PyTorch's
+ * NCHW: a channel is one block of up to 512 threads, as wide as the image, the rest over the images, in PyTorch's
  * kernels and in cuDNN's. Channels last, PyTorch's kernels (flexible_launch_configs of
  * aten/src/ATen/native/cuda/Normalization.cuh): tiles of up to 32 channels and as many pixels as fill a block, never
- * more than 128 blocks along the pixels. Pictures of few channels are so few blocks that an SM holds but one of them,
+ * more than 128 blocks along the pixels. Images of few channels are so few blocks that an SM holds but one of them,
  * and channels that do not fill their tiles leave threads idle. cuDNN's: as many blocks as there is room for. */
 #include "graph/batchnorm.h"
 

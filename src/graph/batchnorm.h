@@ -1,4 +1,4 @@
-/* Batch norm of pictures: which kernels run, and how their thread blocks walk (graph/manner.h). One place for built
+/* Batch norm of images: which kernels run, and how their thread blocks walk (graph/manner.h). One place for built
  * graphs, their gradients and recorded calls. */
 #ifndef FT_GRAPH_BATCHNORM_H
 #define FT_GRAPH_BATCHNORM_H
@@ -7,7 +7,7 @@
 #include "graph/graph.h"
 
 typedef struct ft_pictures {
-    double images, channels, pixels; /* pixels of one picture */
+    double images, channels, pixels; /* pixels of one image */
     bool last;                       /* channels last */
 } ft_pictures;
 

@@ -8,7 +8,7 @@ FT_BLOCK_ENTRY(LAYERS_FREE, "layers.without_gradients", LAYERS, MODEL)
 FT_BLOCK_ENTRY(LAYERS_LAST, "layers.last", LAYERS, MODEL)
 FT_BLOCK_ENTRY(HEAD, "head", HEAD, MODEL)
 
-/* stages of pictures, the n-th behind the first */
+/* stages of images, the n-th behind the first */
 FT_BLOCK_ENTRY(STAGE1, "stage1", STAGE, MODEL)
 FT_BLOCK_ENTRY(STAGE2, "stage2", STAGE, MODEL)
 FT_BLOCK_ENTRY(STAGE3, "stage3", STAGE, MODEL)

@@ -201,7 +201,7 @@ ft_ref ft__pair_loss(ft_build *b, ft_at at, const char *op, ft_ref x, ft_ref y);
 typedef struct ft_conv_shape {
     int parts; /* 0, or what runs instead of the result: FT_CONV_INPUT of a transposed one */
     int64_t n, c, h, w, k, r, s, stride, pad, groups;
-    int space, depth; /* of what it stands for (convolution.h): its axes, 0 for two; how often each picture is read */
+    int space, depth; /* of what it stands for (convolution.h): its axes, 0 for two; how often each image is read */
     unsigned char dilated; /* how far its taps lie apart along the axis where that is most; 0: beside each other */
 } ft_conv_shape;
 ft_ref ft__conv(ft_build *b, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
@@ -212,7 +212,7 @@ ft_ref ft__conv_with(ft_build *b, ft_at at, ft_ref x, ft_ref weight, const ft_co
 ft_ref ft__batchnorm(ft_build *b, ft_at at, ft_ref x, int64_t channels);
 ft_ref ft__batchnorm_with(ft_build *b, ft_at at, ft_ref x, int64_t channels, ft_ref weight, ft_ref bias);
 ft_ref ft__pool(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, double window);
-/* One kernel from a picture to one of another size, without indices: an average, an interpolation ("upsample"), a
+/* One kernel from an image to one of another size, without indices: an average, an interpolation ("upsample"), a
  * border ("pad"). */
 ft_ref ft__resample(ft_build *b, ft_at at, const char *op, ft_ref x, int64_t rows, int64_t cols, double window);
 /* The same, with what is known of how its kernel walks (resize.h). */

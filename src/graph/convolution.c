@@ -1,7 +1,7 @@
 /* convolution.c: the two-dimensional convolution that stands for another.
  *
- * A picture that is just large enough for dilated or unequal strides, a row of pixels for one dimension, depth as
- * channels and pictures for three; a transposed convolution is the gradient of the one that goes the other way.
+ * An image that is just large enough for dilated or unequal strides, a row of pixels for one dimension, depth as
+ * channels and images for three; a transposed convolution is the gradient of the one that goes the other way.
  * Arithmetic and results are the same. */
 #include "graph/convolution.h"
 
@@ -59,7 +59,7 @@ ft_conv_shape ft__convolution_shape(const ft_convolution *f)
     }
     s.w = (to[last] - 1) * s.stride + s.s;
     s.h = f->space > 1 ? (to[last - 1] - 1) * s.stride + s.r : 1;
-    if (f->space == 3) { /* every picture of the result sums over its depth of them */
+    if (f->space == 3) { /* every image of the result sums over its depth of them */
         s.n *= to[0];
         s.c *= f->filter[0];
         int64_t again = f->filter[0] / f->stride[0];

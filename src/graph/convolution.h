@@ -8,13 +8,13 @@
 enum { FT_CONV_AXES = 3 };
 
 typedef struct ft_convolution {
-    int space; /* axes of the picture */
+    int space; /* axes of the image */
     int64_t n, c, k, groups, in[FT_CONV_AXES], out[FT_CONV_AXES], filter[FT_CONV_AXES], stride[FT_CONV_AXES],
         pad[FT_CONV_AXES], dilation[FT_CONV_AXES], more[FT_CONV_AXES]; /* more: of a transposed one's result */
     bool transposed;
 } ft_convolution;
 
-/* Fills `out`; the first axis whose picture is smaller than its filter, -1 where all fit. */
+/* Fills `out`; the first axis whose image is smaller than its filter, -1 where all fit. */
 int ft__convolution_result(ft_convolution *f);
 /* How far a filter reaches along an axis. */
 double ft__convolution_reach(const ft_convolution *f, int axis);

@@ -99,7 +99,7 @@ static bool moments_given(const ft_fusion *f, const ft_node *n)
     return f->inference && n->verb == FT_DO_BATCHNORM && !ft__is_groupnorm(n);
 }
 
-/* A picture of a few channels that is turned to channels-last: its elements lie far apart where it is read. */
+/* An image of a few channels that is turned to channels-last: its elements lie far apart where it is read. */
 static bool turns_picture(const ft_graph *g, const ft_node *n)
 {
     return n->verb == FT_DO_COPY && n->transposes && n->out_count && g->tensors[n->out[0]].cols < FT_K_FUSION_FEW;

@@ -84,7 +84,7 @@ static int32_t reads_of(const ft_fusion *f, int32_t block, int32_t maker)
     return reads;
 }
 
-/* A batch norm has more operands than Inductor computes twice (the picture, two moments, weight and bias: five, where
+/* A batch norm has more operands than Inductor computes twice (the image, two moments, weight and bias: five, where
  * realize_reads_threshold is four): read twice, it is a buffer of its own inside of the kernel. That one takes the
  * operand's memory over, though it is never written, and what follows gets new memory. So it is with SiLU and hardswish
  * behind a norm, not with ReLU. */

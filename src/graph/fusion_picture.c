@@ -1,4 +1,4 @@
-/* fusion_picture.c: windows and interpolations of pictures that Inductor does not compute inside of who reads them. */
+/* fusion_picture.c: windows and interpolations of images that Inductor does not compute inside of who reads them. */
 #include <math.h>
 #include <string.h>
 
@@ -38,7 +38,7 @@ static void partial_sums(ft_fusion *f, const ft_node *n)
     ft__fusion_emit_wide(f, &sums, n->in, n->in_count, n->out, 1);
 }
 
-/* An average over a wide window is a loop over all of its places, those beyond the picture too (_avg_poolnd of
+/* An average over a wide window is a loop over all of its places, those beyond the image too (_avg_poolnd of
  * torch/_inductor/lowering.py, PyTorch 2.11): transformers' EfficientNet averages 10x10 pixels in one of 1536x1536. */
 static bool averages_wide(const ft_fusion *f, const ft_node *n)
 {
@@ -67,7 +67,7 @@ static bool interpolates_back(const ft_fusion *f, const ft_node *n)
            n->walk == FT_WALK_LINEAR_LAST_BACKWARD;
 }
 
-/* Tables lie NCHW, and so does a gradient that a generated kernel makes. Along a picture's rows neighbours add to one
+/* Tables lie NCHW, and so does a gradient that a generated kernel makes. Along an image's rows neighbours add to one
  * address, and so do the rows below them; where channels lie last every lane adds far from the next. */
 static double waits(const ft_fusion *f, const ft_node *n, double smaller)
 {

@@ -7,8 +7,8 @@
 
 #define T(ref) (&t->b.g->tensors[ref])
 
-/* A bias gets what all places of its channel give: columns where channels lie last, else sums over the places of a
- * picture and over pictures, between which the channels lie. */
+/* A bias gets what all places of its channel give: columns where channels lie last, else sums over the places of an
+ * image and over images, between which the channels lie. */
 static void over_pictures(const ft_node *n, const ft_tensor *g, int64_t channels, ft_node *sum)
 {
     int64_t each = (int64_t)(ft__tensor_numel(g) / (double)channels);

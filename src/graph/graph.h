@@ -151,7 +151,7 @@ typedef struct ft_node {
     float count;          /* how often it is launched where it stands (a Python loop over experts) */
     float traffic;        /* bytes it moves over the bytes its op says; 1 unless a fusion or a cast changed it */
     unsigned manner;      /* bits of ft_manner: how the kernel differs from what the op says; 0 */
-    double each;          /* rows, of the manners that count them; pictures that are cut into windows; places of an
+    double each;          /* rows, of the manners that count them; images that are cut into windows; places of an
                            * average's window, border and all */
     float empty;          /* of a product's rows, the share that only fills up what experts get; 0 */
     double held_bytes;    /* convolutions: what the model's own code holds while it runs, its result counted, where a
@@ -271,7 +271,7 @@ enum {
     FT_FUSE_LOSS_ALONE = 32,      /* the loss alone leaves the compiler, not the logits */
     FT_FUSE_KEEPS_FUNCTIONS = 4,  /* values of costly functions go through memory, where several want them */
 };
-/* Whether Inductor turns the pictures of such a net to channels-last (turned.c). */
+/* Whether Inductor turns the images of such a net to channels-last (turned.c). */
 bool ft__graph_turns_pictures(const ft_graph *g, bool training);
 /* Merges pointwise chains and pointwise into reductions, as Inductor does, or otherwise by `how`. */
 ft_status ft__graph_fuse(ft_graph *g, unsigned how, ft_error *err);

@@ -1,10 +1,10 @@
-/* groupnorm.c: group norm of pictures and its gradient, as PyTorch's own kernels compute it
+/* groupnorm.c: group norm of images and its gradient, as PyTorch's own kernels compute it
  * (aten/src/ATen/native/cuda/group_norm_kernel.cu).
  *
  *   forward   sums of each group, a thread block apiece, as batch norm's are; factors of each channel, a small kernel;
  *             then x * factor + offset over all elements, which broadcasts and so is bound by its instructions
- *   backward  sums of x * g and of g, a block per picture and channel; factors; c1 * g + c2 * x + c3 over all elements;
- *             gradients of weight and bias, where a thread adds the pictures' sums of a channel one by one
+ *   backward  sums of x * g and of g, a block per image and channel; factors; c1 * g + c2 * x + c3 over all elements;
+ *             gradients of weight and bias, where a thread adds the images' sums of a channel one by one
  *
  * What the sums take is a walk (graph/manner.h), and so is the broadcasting kernel: figures and rows in
  * data/constants/kernel/walk.json. Its operand lies with channels first: others are copied before they come here. */

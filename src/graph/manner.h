@@ -33,8 +33,8 @@ typedef enum ft_walk {
     FT_WALK_NONE,
     FT_WALK_MOMENTS,            /* batch norm's sums, a block per channel */
     FT_WALK_MOMENTS_LAST,       /* channels last */
-    FT_WALK_NORM,               /* the result alone, a block per picture and channel */
-    FT_WALK_NORM_SMALL,         /* of pictures smaller than a block */
+    FT_WALK_NORM,               /* the result alone, a block per image and channel */
+    FT_WALK_NORM_SMALL,         /* of images smaller than a block */
     FT_WALK_NORM_LAST,          /* channels last */
     FT_WALK_BOTH,               /* sums and result by one kernel of cuDNN's, in fp32 */
     FT_WALK_BOTH_LAST,          /* channels last */
@@ -47,11 +47,11 @@ typedef enum ft_walk {
     FT_WALK_GRADIENT_HALF,      /* by cuDNN in fp16 */
     FT_WALK_GRADIENT_HALF_LAST, /* channels last */
     FT_WALK_GROUP_MOMENTS,      /* group norm's sums, a block per group */
-    FT_WALK_SUMS,               /* sums over two operands, a block per picture and channel */
+    FT_WALK_SUMS,               /* sums over two operands, a block per image and channel */
     FT_WALK_SUMS_SMALL,         /* by a warp where there are fewer than 512 */
     FT_WALK_BROADCAST,          /* numbers of a channel meet every pixel, in fp32 */
     FT_WALK_BROADCAST_LOW,      /* in fewer bits */
-    FT_WALK_ADD_UP,             /* a thread adds the pictures' sums of its channel one by one */
+    FT_WALK_ADD_UP,             /* a thread adds the images' sums of its channel one by one */
     FT_WALK_POOL,               /* by the tap of a window */
     FT_WALK_POOL_BACKWARD,      /* each pixel looks up which windows found it */
     FT_WALK_POOL_LAST,          /* channels last */
@@ -59,14 +59,14 @@ typedef enum ft_walk {
     FT_WALK_AVERAGE,            /* means over windows */
     FT_WALK_AVERAGE_LAST,       /* channels last */
     FT_WALK_AVERAGE_BACKWARD,
-    FT_WALK_ADAPTIVE,      /* means over windows that the sizes leave: a block per picture and channel, a row a trip */
+    FT_WALK_ADAPTIVE,      /* means over windows that the sizes leave: a block per image and channel, a row a trip */
     FT_WALK_ADAPTIVE_LAST, /* channels last, by the pixel */
     FT_WALK_ADAPTIVE_LAST_BACKWARD,
     FT_WALK_NEAREST, /* interpolations: a copy of the nearest pixel */
     FT_WALK_NEAREST_LAST,
     FT_WALK_NEAREST_BACKWARD,
     FT_WALK_NEAREST_LAST_BACKWARD,
-    FT_WALK_LINEAR, /* of two neighbours an axis, a thread per pixel walks over channels and pictures */
+    FT_WALK_LINEAR, /* of two neighbours an axis, a thread per pixel walks over channels and images */
     FT_WALK_LINEAR_LAST,
     FT_WALK_LINEAR_BACKWARD,
     FT_WALK_LINEAR_WIDE_BACKWARD, /* of 32 bits */
@@ -74,13 +74,13 @@ typedef enum ft_walk {
     FT_WALK_VOLUME, /* in three dimensions */
     FT_WALK_VOLUME_BACKWARD,
     FT_WALK_CUBIC,
-    FT_WALK_CUBIC_SAME, /* of the size that it has: a copy, a thread per pixel walks over channels and pictures */
+    FT_WALK_CUBIC_SAME, /* of the size that it has: a copy, a thread per pixel walks over channels and images */
     FT_WALK_CUBIC_BACKWARD,
     FT_WALK_CUBIC_WIDE_BACKWARD,
     FT_WALK_SMOOTH, /* with antialias: a thread per element, by the pixel that it is made of */
     FT_WALK_SMOOTH_LAST,
     FT_WALK_SMOOTH_BACKWARD,
-    FT_WALK_SAMPLE, /* pictures read at places that were computed: a thread per place walks over channels */
+    FT_WALK_SAMPLE, /* images read at places that were computed: a thread per place walks over channels */
     FT_WALK_SAMPLE_LAST,
     FT_WALK_SAMPLE_CUBIC,
     FT_WALK_SAMPLE_CUBIC_LOW,
@@ -98,8 +98,8 @@ typedef enum ft_walk {
     FT_WALK_ACROSS,   /* copies across the order in which elements lie */
     FT_WALK_ATOMIC,   /* sums into places that an index names, in 16 bits: an atomic for each element */
     FT_WALK_SCAN,     /* running sums along an axis that is not memory's innermost: a thread per column, step by step */
-    FT_WALK_UNFOLD,   /* windows of one picture: a thread per place and channel, a tap a trip */
-    FT_WALK_FOLD,     /* windows into pictures: a thread per pixel, a window a trip */
+    FT_WALK_UNFOLD,   /* windows of one image: a thread per place and channel, a tap a trip */
+    FT_WALK_FOLD,     /* windows into images: a thread per pixel, a window a trip */
     FT_WALK_OVERLAP,  /* the same of views along one axis */
     FT_WALK_COUNT_UP, /* whole numbers one after the other, by PyTorch's kernel for any step */
     FT_WALK_MEET,     /* rows added to where a sorted index says: a warp goes through those that share one */

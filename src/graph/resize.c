@@ -2,10 +2,10 @@
  * AveragePool2d.cu, AdaptiveAveragePooling.cu, UpSampleNearest2d.cu, UpSampleBilinear2d.cu, UpSampleBicubic2d.cu,
  * UpSampleTrilinear3d.cu).
  *
- * Interpolations of NCHW have a thread per pixel of the result that goes through all pictures and channels one after
- * the other: small pictures of many channels wait for their loads. Channels last, and for the nearest pixel, a thread
+ * Interpolations of NCHW have a thread per pixel of the result that goes through all images and channels one after
+ * the other: small images of many channels wait for their loads. Channels last, and for the nearest pixel, a thread
  * is an element; cubic ones know no such order, so that the threads of a warp read lines of their own, and an SM looks
- * up one line a clock. A picture of the size that it has is copied, by the cubic kernel in its own walk.
+ * up one line a clock. An image of the size that it has is copied, by the cubic kernel in its own walk.
  *
  * Going back, results add to what they were made of by atomics; cubic and smoothed ones in 16 bits by a loop of compare
  * and swap: the more of them share a pixel the longer each waits. What a trip takes is in
@@ -48,7 +48,7 @@ double ft__resize_window(const ft_resize *how)
 /* Lines of memory that a warp's threads touch where they lie `stride` bytes apart and name so many different pixels. */
 static double lines(double pixels, double span) { return fmin(fmin(pixels, WARP), span / LINE + 1); }
 
-/* Every thread goes through all pictures. A trip takes as long as its loads need to come, or as the block's warps need
+/* Every thread goes through all images. A trip takes as long as its loads need to come, or as the block's warps need
  * to look up their lines. */
 static ft_walking by_cubic(const ft_resize *how)
 {
@@ -60,7 +60,7 @@ static ft_walking by_cubic(const ft_resize *how)
     return (ft_walking){how->same ? FT_WALK_CUBIC_SAME : FT_WALK_CUBIC, how->pictures * wait, how->pixels / THREADS};
 }
 
-/* NCHW: a block is a picture of one channel, whose threads go along the rows of their windows. Channels last a thread
+/* NCHW: a block is an image of one channel, whose threads go along the rows of their windows. Channels last a thread
  * goes along all of its window; loads of short ones are on their way together. */
 static ft_walking by_adaptive(const ft_resize *how)
 {
@@ -101,7 +101,7 @@ ft_walking ft__resize_walk(const ft_resize *how)
 /* Results that a pixel was part of, times four: more than some wait for the same few addresses, by the row. */
 static double sharing(double shared) { return fmin(shared, FT_K_RESIZE_SHARED_ROW * sqrt(shared)); }
 
-/* Sixteen atomics one after the other in every picture, in NCHW whatever came in. In 16 bits one of all that want a
+/* Sixteen atomics one after the other in every image, in NCHW whatever came in. In 16 bits one of all that want a
  * word succeeds at a time, until sums are so large that what is added does not change them. */
 static ft_walking cubic_gradient(const ft_resized *n)
 {

@@ -1,4 +1,4 @@
-/* Kernels from a picture to one of another size: averages and interpolations, how their threads walk (graph/manner.h).
+/* Kernels from an image to one of another size: averages and interpolations, how their threads walk (graph/manner.h).
  */
 #ifndef FT_GRAPH_RESIZE_H
 #define FT_GRAPH_RESIZE_H
@@ -15,12 +15,12 @@ typedef enum ft_resizing {
 
 typedef struct ft_resize {
     ft_resizing by;
-    int axes;                /* of the picture, without batch and channels */
+    int axes;                /* of the image, without batch and channels */
     double pictures, pixels; /* batch times channels; pixels of a result */
     double window;           /* pixels that one of the result is made of, as an average says it */
     bool last;               /* channels last */
-    double from;             /* pixels that a picture had before */
-    double channels;         /* of one picture */
+    double from;             /* pixels that an image had before */
+    double channels;         /* of one image */
     double bytes;            /* of an element */
     double width;            /* of a result: blocks of smoothed ones are a warp wide; 0: not said */
     bool smooth;             /* pixels that vanish are averaged as well (antialias) */

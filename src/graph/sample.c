@@ -1,9 +1,9 @@
-/* sample.c: pictures read at places that were computed, as PyTorch's kernels do it (aten/src/ATen/native/cuda/
+/* sample.c: images read at places that were computed, as PyTorch's kernels do it (aten/src/ATen/native/cuda/
  * GridSampler.cu, torch.nn.functional.grid_sample).
  *
  * A thread is a place: it goes through all channels one after the other, each with four loads (sixteen for cubic
  * weights) and one store. Few places of many channels therefore take as long as many. Going back the same thread adds
- * to as many pixels of every channel by atomics, in a picture of zeros, and sums what its place gets. What a trip takes
+ * to as many pixels of every channel by atomics, in an image of zeros, and sums what its place gets. What a trip takes
  * is in data/constants/kernel/walk.json. */
 #include "graph/sample.h"
 
@@ -73,7 +73,7 @@ ft_ref ft__sampled(ft_build *b, ft_at at, ft_ref x, ft_ref places, int64_t rows,
     return out;
 }
 
-/* Places get theirs beside the picture's: PyTorch computes it whoever asks. */
+/* Places get theirs beside the image's: PyTorch computes it whoever asks. */
 void ft__backward_sample(ft_tape *t, const ft_node *n, ft_ref g)
 {
     ft_ref x = n->in[0], places = n->in[1];

@@ -34,7 +34,7 @@ typedef enum ft_block_kind {
     FT_BLOCK_OTHER,
     FT_BLOCK_EMBEDDING, /* what stands before the layers */
     FT_BLOCK_LAYERS,
-    FT_BLOCK_STAGE, /* of a model of pictures */
+    FT_BLOCK_STAGE, /* of a model of images */
     FT_BLOCK_END,   /* of a trunk whose result another one reads: its last norm, its projection */
     FT_BLOCK_HEAD,  /* of the model */
     FT_BLOCK_UPDATE

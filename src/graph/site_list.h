@@ -221,7 +221,7 @@ FT_SITE(CONV1, "conv1", CONV1, MODULE)
 FT_SITE(CONV2, "conv2", CONV2, MODULE)
 FT_SITE(CONV3, "conv3", CONV3, MODULE)
 
-/* layers of pictures and of diffusion */
+/* layers of images and of diffusion */
 FT_SITE(DOWNSAMPLE, "downsample", DOWNSAMPLE, MODULE)
 FT_SITE(DOWNSAMPLE_NORM, "downsample.norm", DOWNSAMPLE, LAYER)
 FT_SITE(DWCONV, "dwconv", DWCONV, MODULE)

@@ -1,9 +1,9 @@
-/* turned.c: whether a compiler turns a net's pictures to channels-last.
+/* turned.c: whether a compiler turns a net's images to channels-last.
  *
  * Inductor turns them as they come in, and every filter where it is used, when it expects convolutions to gain by it
  * (torch/_inductor/graph.py, decide_layout_opt, PyTorch 2.11). A net that trains it leaves alone for one grouped filter
  * (but depthwise ones), or one that has at most half as many channels out as in, or when all are narrow; of one that
- * does not train it weighs the arithmetic of each kind by how it did when its makers measured. In fp32 pictures stay as
+ * does not train it weighs the arithmetic of each kind by how it did when its makers measured. In fp32 images stay as
  * they lie: that is unmeasured here, and without TF32 cuDNN's kernels want them so. */
 #include "graph/graph.h"
 #include "graph/operator.h"

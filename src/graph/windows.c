@@ -1,7 +1,7 @@
-/* windows.c: pictures cut into windows and put together again, as PyTorch's kernels do it (aten/src/ATen/native/cuda/
+/* windows.c: images cut into windows and put together again, as PyTorch's kernels do it (aten/src/ATen/native/cuda/
  * Im2Col.cu, Col2Im.cu, im2col.cuh).
  *
- *   unfold  copies all pictures, then launches a kernel for each of them: a thread takes one place of one channel and
+ *   unfold  copies all images, then launches a kernel for each of them: a thread takes one place of one channel and
  *           copies its taps one behind the other.
  *   fold    is one kernel: a thread takes one pixel and adds the windows that hold it. A warp takes as long as the
  *           pixel of it that lies in most.

@@ -1,4 +1,4 @@
-/* Pictures cut into windows and put together again (im2col and col2im), and views whose windows overlap. */
+/* Images cut into windows and put together again (im2col and col2im), and views whose windows overlap. */
 #ifndef FT_GRAPH_WINDOWS_H
 #define FT_GRAPH_WINDOWS_H
 #include "graph/build.h"
@@ -7,10 +7,10 @@ typedef struct ft_windows {
     double pictures; /* of the batch */
     double taps;     /* pixels of a window */
     double meet;     /* windows that hold one pixel, at most */
-    bool fold;       /* windows become a picture */
+    bool fold;       /* windows become an image */
 } ft_windows;
 
-/* rows x cols: [n c taps, places] of pictures, or [n c, pixels] of windows. */
+/* rows x cols: [n c taps, places] of images, or [n c, pixels] of windows. */
 ft_ref ft__windows(ft_build *b, ft_at at, ft_ref x, int64_t rows, int64_t cols, const ft_windows *how);
 /* A view of windows that share elements. `indexed`: its gradient finds their places by an index (as_strided), not by
  * counting (unfold). */

@@ -93,8 +93,8 @@ static int variant_fallback(int v)
  * slow kernel. Other generations' own forward kernels say more of theirs. */
 static int variant_lent(int v) { return v == FP32 * PASSES + BACKWARD ? v - BACKWARD + FORWARD : -1; }
 
-/* What share of the result's rate gradients reach is nobody's figure there. cuDNN has the result's algorithms for a
- * picture's (cudnnConvolutionBwdDataAlgo_t: Winograd and Fourier transforms as in cudnnConvolutionFwdAlgo_t). */
+/* What share of the result's rate gradients reach is nobody's figure there. cuDNN has the result's algorithms for an
+ * image's (cudnnConvolutionBwdDataAlgo_t: Winograd and Fourier transforms as in cudnnConvolutionFwdAlgo_t). */
 static void lend(double *theta) { theta[DATA] = -theta[DATA]; }
 
 /* Of 16 bits without groups: the cluster in place of the element's bytes, how the kernel is run in place of the vector

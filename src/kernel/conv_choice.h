@@ -19,6 +19,6 @@ static inline int ft__choice_cluster(ft_conv_choice way) { return way.cluster_m 
 static inline int ft__choice_run(ft_conv_choice way) { return way.room * FT_ROOM_DEPTHS + way.depth; }
 static inline int ft__choice_split(ft_conv_choice way, int searched) { return way.way > 0 ? way.split : searched; }
 
-/* `part` is one of ft_conv_part's: the result, the picture's gradient or the filters'. */
+/* `part` is one of ft_conv_part's: the result, the image's gradient or the filters'. */
 ft_conv_choice ft__conv_choice(const ft_device *device, const ft_op *op, const ft_conv_layer *l, int part);
 #endif

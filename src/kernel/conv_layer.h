@@ -8,7 +8,7 @@
 typedef struct ft_conv_layer {
     double n, g, c, k, h, w, r, s, stride, depth, e; /* as asked; e: bytes of an element */
     double oh, ow, taps, pixels, flops;              /* of the result; multiply-adds count two */
-    double x, y, weights;                            /* bytes of picture, result and filters */
+    double x, y, weights;                            /* bytes of image, result and filters */
     bool eager, nhwc, forward, to_input, to_filter;
     double gradients; /* how many of the two */
 } ft_conv_layer;
@@ -37,7 +37,7 @@ ft_conv_layer ft__conv_layer(const ft_op *op);
 ft_conv_way ft__conv_way(const ft_device *device, const ft_op *op, const ft_conv_layer *l);
 /* Where cuDNN 9's heuristic, asked for a 7x7 filter in half precision, answers with an fp32 kernel. */
 bool ft__conv_forward_hole(const ft_conv_layer *l, const ft_conv_way *way);
-/* The same of a filter as large as its picture, and what that takes: one number of its sums behind the other. */
+/* The same of a filter as large as its image, and what that takes: one number of its sums behind the other. */
 bool ft__conv_whole_hole(const ft_conv_layer *l, const ft_conv_way *way);
 ft_own_figures ft__conv_whole(const ft_device *device, const ft_conv_layer *l, double memory_ms);
 bool ft__conv_weights_hole(const ft_conv_layer *l, const ft_conv_way *way);

@@ -62,7 +62,7 @@ typedef struct conv {
     ft_conv_layer l;
     ft_conv_way way;
     double rate, level, large, gain; /* share of the peak; of aligned images; of large filters; of other algorithms */
-    double traffic, traffic_data;    /* ms of the bytes of a product, and of the picture's gradient */
+    double traffic, traffic_data;    /* ms of the bytes of a product, and of the image's gradient */
     double move;                     /* ms of changing the layout of all operands */
     int split;                       /* how often K is shared out at most */
     double compute, data, filters, extra, body; /* ms: of products, the gradients', of passes around all, of all */
@@ -191,7 +191,7 @@ static void traffic(conv *c)
     c->traffic_data = (l->x * x_moved + y_read + l->weights) / eb;
 }
 
-/* Filters, picture and result from one layout to the other. */
+/* Filters, image and result from one layout to the other. */
 static void moves(conv *c)
 {
     const ft_conv_layer *l = &c->l;
@@ -284,7 +284,7 @@ static void result_part(conv *c, bool want)
         c->extra += transpose_ms(c->device, c->th, l->x, l->e);
 }
 
-/* How long the sums of the picture's gradient are. The residues of the stride are products of their own, ceil(r /
+/* How long the sums of the image's gradient are. The residues of the stride are products of their own, ceil(r /
  * stride)^2 taps the longest of them: its length counts where the GPU is not full, the mean where it is. */
 static double data_depth(const conv *c)
 {

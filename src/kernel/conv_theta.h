@@ -34,7 +34,7 @@ enum {
     FOURIER,
     THETA_COUNT
 };
-/* DATA below zero: nobody measured this GPU's gradients. A picture's without a stride is a convolution itself, with
+/* DATA below zero: nobody measured this GPU's gradients. An image's without a stride is a convolution itself, with
  * turned filters, and the library has the result's algorithms for it, at whose rate it goes, with their gain. */
 static inline double ft__conv_data(const double *theta, double gain, double gaps)
 {

@@ -66,7 +66,7 @@ static double inside(double side, int64_t taps, double pad, double stride, doubl
 }
 
 /* Share of a filter's taps that cost anything. PyTorch's own kernels have a thread per result, ask of every tap whether
- * it lies on the picture and pass over it where not (aten/src/ATen/native/cuda/DepthwiseConv2d.cu): the warp is spared
+ * it lies on the image and pass over it where not (aten/src/ATen/native/cuda/DepthwiseConv2d.cu): the warp is spared
  * it where none of its threads needs it. They cover a row of results, or as many rows as 32 have room for. */
 static double needed(const ft_op *op, double oh, double ow)
 {
@@ -134,7 +134,7 @@ static double special_ms(const ft_device *device, const ft_op *op, int part, dou
     if (r == 1 && s == 1) return part == FILTER && op->u.conv.stride > 1 ? direct : 0;
     if (r == s) return 0;
     if (part == FORWARD) return results * ft__k_depthwise_uneven.result / lanes;
-    if (part == INPUT) /* by its results: the picture stands for one of other borders */
+    if (part == INPUT) /* by its results: the image stands for one of other borders */
         return results * (double)(r * s) * (r > s ? ft__k_depthwise_uneven.tall : ft__k_depthwise_uneven.wide) / lanes;
     double groups = by_groups(device, op, part);
     return groups > 0 ? fmin(direct, groups) : direct;

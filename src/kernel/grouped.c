@@ -2,7 +2,7 @@
  *
  *   as they lie   groups of 4, 8, 16 ... channels: products over 64 channels, of which a narrower group fills a part,
  * so that a result costs the same whatever the group's width. padded        other widths go to the next power of two
- * first, pictures and filters, and back afterwards. The kernel that does it computes where every element goes and takes
+ * first, images and filters, and back afterwards. The kernel that does it computes where every element goes and takes
  * longer than the product. apart         where padding would waste too much, and for wide groups of few pixels: every
  * group is cut out, has a product of its own, and is put back.
  * long          filters of 64 taps and more along one axis: apart whatever the width, on several streams. Tables have
@@ -86,7 +86,7 @@ static double points_ms(const sizes *s, int part, bool last)
     return 1e-3 * s->groups * (at->filter_us + s->pixels * (s->groups > at->few ? at->sum_us : at->cut_us));
 }
 
-/* The two pictures that a part reads, or reads and writes. */
+/* The two images that a part reads, or reads and writes. */
 static double moved(const sizes *s, int part, double elements_ms)
 {
     double wider = s->padded / s->width, in = part == INPUT ? s->y : s->x, out = part == INPUT ? s->x : s->y;

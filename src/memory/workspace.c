@@ -39,7 +39,7 @@ static double pieces(double rows, double vocab)
     return vocab > 0 ? fmin(rows, fmax(-vocab * expm1(-rows / vocab), rows / ROWS)) : rows;
 }
 
-/* cuDNN's fast kernels want channels last and channels by the eight: pictures and filters that lie otherwise are
+/* cuDNN's fast kernels want channels last and channels by the eight: images and filters that lie otherwise are
  * copied, in and out. A 1x1 filter that touches every pixel needs none of it, and neither does an image's few channels
  * under a small filter, which vector units read as they lie: channels first always, channels last with a stride. fp32
  * reads NCHW; gradients of 3x3 filters go through a transform. */

@@ -55,7 +55,7 @@ static ft_ref normed(ft_maker *m, ft_ref x)
     return ft__part_norm(m, FT_AT(NORM), x, m->arch->norm, m->arch->norm_bias);
 }
 
-/* Words, and what pictures became in their places. */
+/* Words, and what images became in their places. */
 static ft_ref embedded(ft_maker *m, sides *s, ft_ref seen)
 {
     ft_build *b = &m->b;

@@ -31,7 +31,7 @@ typedef enum ft_design {
     FT_JOINT,       /* Flux, Stable Diffusion 3 */
     FT_VIDEO,       /* Wan */
     FT_UNET,        /* Stable Diffusion 1, 2, XL */
-    FT_AUTOENCODER, /* what makes pictures and videos of their latents */
+    FT_AUTOENCODER, /* what makes images and videos of their latents */
     FT_CUSTOM,      /* a graph file */
     FT_DESIGN_COUNT
 } ft_design;
@@ -262,7 +262,7 @@ typedef struct ft_arch {
     int64_t strides[FT_MAX_STAGES];
     bool conv_norms; /* each is normed, not the first alone */
     /* denoisers */
-    int64_t single_layers, dual_layers;        /* in one stream; whose pictures attend twice */
+    int64_t single_layers, dual_layers;        /* in one stream; whose images attend twice */
     int64_t context_dim, pooled_dim, time_dim; /* of the text's tokens, of its summary, of the time step's sines */
     bool guided, words_end, cross_norm, linear_ends;
     int64_t latent_frames, latent_height, latent_width, latent_span; /* span: frames of a latent behind the first */
@@ -312,7 +312,7 @@ typedef struct ft_arch {
     int64_t shared_adapter; /* rank of what each use of a shared layer adds of its own: zamba2; 0: no such layer */
     int64_t altup;          /* copies of the stream, of which layers read one: gemma3n; at most 4; 0: none */
     int64_t laurel_rank;    /* of the product beside attention there */
-    double beside;          /* parameters of parts that run with sound or pictures alone, and lie where they are */
+    double beside;          /* parameters of parts that run with sound or images alone, and lie where they are */
     int64_t draft_width;    /* of a target model, whose states are read and made, and whose keys are seen (drafts.c) */
     int64_t centroids, centroid_topk; /* of so many groups of words a drafter scores the best; 0: it scores all */
     bool layer_scalar;                /* a number multiplies the layer's result: gemma4 */
@@ -322,7 +322,7 @@ typedef struct ft_arch {
     bool shared_plain;
     bool router_correction; /* a learned correction picks, without groups: minimax_m2 */
     int64_t zero_experts;   /* that a token may pick beside the others and that do nothing: longcat_flash */
-    int64_t other_experts, other_moe_ffn; /* a second set, for the tokens of pictures: ernie4_5_vl_moe */
+    int64_t other_experts, other_moe_ffn; /* a second set, for the tokens of images: ernie4_5_vl_moe */
     /* what sees: a tower before the language model (tower.c) */
     int64_t tower_layers, tower_hidden, tower_ffn, tower_heads, tower_kv_heads, tower_head_dim;
     int64_t tower_patch, tower_frames, tower_channels;
@@ -331,32 +331,32 @@ typedef struct ft_arch {
     int64_t tower_mergers;         /* projectors: one, and one for each layer that is looked into */
     int64_t tower_out;             /* the projector's inner width; 0: a single product; 1: as wide as what it reads;
                              * 2: as the language model */
-    int64_t tower_size;            /* a picture's edge where the tower has one size; 0: any */
-    int64_t tower_tokens;          /* of a picture, where they are fixed */
+    int64_t tower_size;            /* an image's edge where the tower has one size; 0: any */
+    int64_t tower_tokens;          /* of an image, where they are fixed */
     bool tower_class, tower_pools; /* a class token; merged patches are averaged, not joined: gemma */
     bool tower_gated, tower_bias, tower_mlp_bias, tower_rms, tower_sandwich, tower_qk_norm;
     bool tower_end_norm, tower_first_norm;
     bool tower_patch_bias, tower_layer_scale, tower_merge_norm_wide, tower_merge_bias, tower_merge_norm_absent;
     const char *tower_activation;
-    bool tower_apart;   /* each picture's attention is a launch of its own: transformers splits them by their lengths */
+    bool tower_apart;   /* each image's attention is a launch of its own: transformers splits them by their lengths */
     bool tower_sampled; /* the table of positions is sampled at every patch's place: glm4v */
     bool tower_in_bias_absent, tower_out_bias_absent; /* of attention's first products; of its last */
     bool tower_split;                  /* queries, keys and values by products of their own: siglip, clip, pixtral */
-    bool tower_masked;                 /* all pictures stand in one sequence, behind a mask of numbers: pixtral */
+    bool tower_masked;                 /* all images stand in one sequence, behind a mask of numbers: pixtral */
     bool tower_fused;                  /* SAM's windows take their biases as a mask to sdpa; else written out */
     int64_t tower_window, tower_whole; /* layers see windows so wide, but for so many of them: SAM's; 0: all see all */
-    bool tower_pictures;               /* patches come of a convolution over whole pictures: siglip, clip, idefics3 */
+    bool tower_pictures;               /* patches come of a convolution over whole images: siglip, clip, idefics3 */
     bool tower_keeps;                  /* every layer's result is kept until one of them is chosen: llava */
     bool tower_turned;                 /* queries and keys are turned in fp32 beside a table of positions: step3p7 */
-    bool tower_source; /* pictures are no part of the sequence: layers look at what the tower made (cross.c): blip */
-    int64_t canvas;    /* tokens that are denoised behind the sequence, by the same layers (merged.c) */
-    bool merged;       /* two stacks, the second of whose attention reads both at once (merged.c): t5gemma2 */
-    bool cross;        /* layers have a half that looks at what an encoder made: trocr */
+    bool tower_source;     /* images are no part of the sequence: layers look at what the tower made (cross.c): blip */
+    int64_t canvas;        /* tokens that are denoised behind the sequence, by the same layers (merged.c) */
+    bool merged;           /* two stacks, the second of whose attention reads both at once (merged.c): t5gemma2 */
+    bool cross;            /* layers have a half that looks at what an encoder made: trocr */
     int64_t source_tokens; /* of what another model made, which is given: musicgen */
     int64_t cross_every;  /* before each so many-th layer a gated one looks at what an encoder made: idefics; 0: none */
     bool cross_behind;    /* behind such a layer instead: evolla */
     int64_t cross_width;  /* of what they look at; 0: hidden */
-    bool picture_masked;  /* with pictures the language model's attention has a mask of its own: paligemma, gemma3 */
+    bool picture_masked;  /* with images the language model's attention has a mask of its own: paligemma, gemma3 */
     bool tower_pool_head; /* a learned query pools the patches, and nobody reads it: siglip's vision_use_head */
     /* what hears, at rest: whisper's encoder, or one behind three convolutions of ear_filters channels */
     int64_t ear_layers, ear_hidden, ear_ffn, ear_mel_bins, ear_filters, ear_out;
@@ -379,7 +379,7 @@ typedef struct ft_arch {
     int64_t fixed_batch, fixed_seq; /* sizes that such a file fixes; 0: as the request says */
     int64_t usual_batch, usual_seq; /* those that it means where the request says none; 0: it does not say */
     int64_t token_pixels, token_span, token_row, usual_height, usual_width, usual_frames; /* picture_size.c */
-    bool samples;          /* it has no length: its inputs are pictures or the like */
+    bool samples;          /* it has no length: its inputs are images or the like */
     bool checkpointed;     /* its layers run again in the backward pass where the request says nothing of that */
     const char *warnings;  /* of the file, one per line; owned by it; NULL or "" for none */
     const char *quantized; /* the method by which the file's weights are stored ("awq"); NULL: by none */

@@ -311,7 +311,7 @@ static ft_ref in_order(ft_maker *m, ft_at at, ft_ref x, bool apart)
 /* Traced, transformers makes a mask even where nothing is hidden: "query >= 0" for each pair, one number along the keys
  * (masking_utils.py, bidirectional_mask_function). Its last stride is 0, which no fused kernel takes (sdp_utils_cpp.h,
  * check_last_dim_stride_equals_1): sdpa is taken apart. cuDNN takes a window's and one of numbers for each pair, the
- * memory-efficient kernel one that learns. timm passes none; a picture that names no stack is its, forward. */
+ * memory-efficient kernel one that learns. timm passes none; an image that names no stack is its, forward. */
 static bool traced_with_mask(const ft_maker *m, const ft_scores *s)
 {
     bool vit = m->arch->design == FT_VIT, timms = m->work->causal_by_name && vit;

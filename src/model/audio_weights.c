@@ -1,5 +1,5 @@
 /* audio_weights.c: an encoder of sound beside a language model (Qwen's omni models): whisper's layers behind two
- * convolutions over the spectrogram, or behind three over its picture. Requests have no sound yet: its weights take
+ * convolutions over the spectrogram, or behind three over its image. Requests have no sound yet: its weights take
  * memory, nothing runs. */
 #include "graph/emit.h"
 #include "model/mixers.h"
@@ -12,7 +12,7 @@ static void product(ft_build *b, int64_t out, int64_t in, bool bias)
 
 void ft__part_audio_weights(ft_maker *m)
 {
-    enum { FRAMES = 3, HALVINGS = 3 }; /* a filter's width; how often the picture of a spectrogram is halved */
+    enum { FRAMES = 3, HALVINGS = 3 }; /* a filter's width; how often the image of a spectrogram is halved */
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     int64_t wide = a->ear_hidden, filters = a->ear_filters;

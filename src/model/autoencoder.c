@@ -1,9 +1,9 @@
-/* autoencoder.c: the decoder that makes pictures of latents, as diffusers launches it (AutoencoderKL.decode: Stable
+/* autoencoder.c: the decoder that makes images of latents, as diffusers launches it (AutoencoderKL.decode: Stable
  * Diffusion 1 to 3, XL, Flux): a filter, two residual blocks with attention over all latents between them, then stage
- * by stage residual blocks and pictures twice as large, and a filter to three colours. The encoder half is left out:
- * it runs where a picture is what one starts from.
+ * by stage residual blocks and images twice as large, and a filter to three colours. The encoder half is left out:
+ * it runs where an image is what one starts from.
  *
- * A sample is a picture of latent_height by latent_width latents. The loss is the mean square over pixels. Videos are
+ * A sample is an image of latent_height by latent_width latents. The loss is the mean square over pixels. Videos are
  * autoencoder_video.c's. */
 #include "model/autoencoder.h"
 #include "graph/emit.h"

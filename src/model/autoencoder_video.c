@@ -3,8 +3,8 @@
  * frames of what they read, so that each latent frame is decoded by itself, the first to one frame and every further
  * one to `latent_span`. Stages double height and width, the first ones (as many as doublings make the span) also time.
  *
- * Norms are written out over channels (F.normalize), and pictures are padded by copies; both are as large as the
- * picture. The frames that filters keep are memory until the video is there. A sample is a video of latent_frames by
+ * Norms are written out over channels (F.normalize), and images are padded by copies; both are as large as the
+ * image. The frames that filters keep are memory until the video is there. A sample is a video of latent_frames by
  * latent_height by latent_width latents. */
 #include "graph/convolution.h"
 #include "graph/emit.h"
@@ -62,7 +62,7 @@ static ft_latent filtered(ft_maker *m, ft_at at, ft_latent in, int64_t out, int6
     return in;
 }
 
-/* Every frame a picture of its own. */
+/* Every frame an image of its own. */
 static ft_latent filtered_flat(ft_maker *m, ft_at at, ft_latent in, int64_t out, int64_t edge)
 {
     ft_build *b = &m->b;

@@ -1,5 +1,5 @@
-/* clip.c: CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023, without a class token): a tower for pictures, one
- * for text, and a contrastive head over all pairs of the batch. transformers runs the pictures first. */
+/* clip.c: CLIP (Radford et al. 2021) and SigLIP (Zhai et al. 2023, without a class token): a tower for images, one
+ * for text, and a contrastive head over all pairs of the batch. transformers runs the images first. */
 #include "graph/emit.h"
 #include "model/vision.h"
 
@@ -105,7 +105,7 @@ static ft_ref contrast(ft_maker *m, ft_ref image, ft_ref words)
     logits = ft__mul(b, FT_AT(LOGITS_SCALE), logits, ft__pointwise(b, FT_AT(SCALE_EXP), "exp", scale));
     if (!b->training) return logits;
     ft_ref across = ft__contiguous(b, FT_AT(LOSS),
-                                   ft__view(b, logits, n, n, true)); /* pictures by texts, texts by pictures */
+                                   ft__view(b, logits, n, n, true)); /* images by texts, texts by images */
     ft_ref sum = ft__add(b, FT_AT(LOSS_SUM), ft__loss(b, FT_AT(LOSS), logits, false),
                          ft__loss(b, FT_AT(LOSS), across, false));
     return ft__pointwise(b, FT_AT(LOSS_MEAN), "divu", sum);

@@ -1,4 +1,4 @@
-/* convnext.c: ConvNeXt (Liu et al. 2022) as transformers launches it. The picture is turned to channels-last by the
+/* convnext.c: ConvNeXt (Liu et al. 2022) as transformers launches it. The image is turned to channels-last by the
  * first layer norm and stays so: norms and products then work on [pixels, channels], and the depthwise filters run on
  * cuDNN's NHWC kernels. */
 #include "graph/emit.h"

@@ -1,4 +1,4 @@
-/* cross.c: the half of a layer that looks at what an encoder made, of a decoder whose encoder sees pictures (BLIP,
+/* cross.c: the half of a layer that looks at what an encoder made, of a decoder whose encoder sees images (BLIP,
  * TrOCR and others of VisionEncoderDecoderModel). A decoder that is asked for by itself has such halves too: their
  * weights lie where they are. */
 #include "graph/emit.h"

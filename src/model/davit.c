@@ -1,5 +1,5 @@
-/* davit.c: DaViT (arXiv 2204.03645), the encoder of pictures of Florence-2: stages of a convolution that halves the
- * picture and pairs of layers. Each half of a layer begins with a filter by channel; of each pair the first attends
+/* davit.c: DaViT (arXiv 2204.03645), the encoder of images of Florence-2: stages of a convolution that halves the
+ * image and pairs of layers. Each half of a layer begins with a filter by channel; of each pair the first attends
  * through windows of patches, the second over channels, groups of which look at each other by all patches. */
 #include "graph/emit.h"
 #include "model/mixers.h"
@@ -81,7 +81,7 @@ static ft_ref layer(ft_maker *m, ft_ref x, const stage *s, bool windows)
     return ft__add(b, FT_AT(MLP_RESIDUAL), x, h);
 }
 
-/* The picture halved, or at first a quarter as wide; channels are normed before, at first behind it. */
+/* The image halved, or at first a quarter as wide; channels are normed before, at first behind it. */
 static ft_ref halved(ft_maker *m, ft_ref x, int64_t i, int64_t in, stage *s)
 {
     enum { FIRST_FILTER = 7, FIRST_STRIDE = 4, FILTER = 3, STRIDE = 2 };

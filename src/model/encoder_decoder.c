@@ -198,7 +198,7 @@ void ft__make_encoder_decoder(ft_maker *m)
                        "%s here is its encoder alone, which has no decode step: ask for \"forward\"", a->model_type);
         return;
     }
-    if (a->tower_source) { /* what is read is a picture: pix2struct */
+    if (a->tower_source) { /* what is read is an image: pix2struct */
         ft__part_source(m);
         decode(m, m->source, &table);
         return;

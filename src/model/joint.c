@@ -1,4 +1,4 @@
-/* joint.c: diffusion transformers in which pictures and words attend together (MMDiT): Stable Diffusion 3
+/* joint.c: diffusion transformers in which images and words attend together (MMDiT): Stable Diffusion 3
  * (arXiv 2403.03206), Flux and Flux 2, as diffusers launches them. Two streams with weights of their own meet in one
  * attention; Flux then runs both as one stream, attention and network side by side. Every norm is scaled, shifted and
  * gated by what a product makes of the time step and the pooled text.
@@ -6,7 +6,7 @@
  * Flux 2 has one modulation for all layers of a kind, gated networks, no bias, and in its one stream a single product
  * before attention and network and one behind both.
  *
- * A sample is a picture of latents and `max_position` words. The loss is the mean square over the
+ * A sample is an image of latents and `max_position` words. The loss is the mean square over the
  * predicted velocity. Left out: text encoders and the autoencoder, which are models of their own. */
 #include "graph/emit.h"
 #include "model/picture_size.h"
@@ -15,7 +15,7 @@
 enum { FREQUENCIES = 256, SHIFT = 0, SCALE = 1, GATE = 2, MOST_PARTS = 9 };
 
 typedef struct streams {
-    ft_ref seen, said;               /* of pictures, of words; said: FT_NONE once they are one */
+    ft_ref seen, said;               /* of images, of words; said: FT_NONE once they are one */
     ft_ref to_seen, to_said, to_one; /* what their norms are told in every layer; FT_NONE: each layer makes it */
     int64_t patches, words;
 } streams;
@@ -179,7 +179,7 @@ static ft_ref network(ft_maker *m, ft_ref x)
 /* -- layers --------------------------------------------------------------------------------------- */
 
 typedef struct ft_joint_kind {
-    bool twice; /* pictures attend to themselves besides */
+    bool twice; /* images attend to themselves besides */
     bool ends;  /* words go no further: the last layer of Stable Diffusion 3 */
 } ft_joint_kind;
 

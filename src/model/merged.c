@@ -1,7 +1,7 @@
 /* merged.c: two passes before the head, of which the second's attention reads keys of both.
  *
  * An encoder and a decoder of the same layers, whose attention reads its own keys and the encoder's at once, by the
- * same products (T5Gemma 2): `seq` is the length of the source and of the target; pictures stand in the source alone.
+ * same products (T5Gemma 2): `seq` is the length of the source and of the target; images stand in the source alone.
  * Or one stack that reads a prompt, then denoises a canvas behind it that sees both ways (DiffusionGemma): one step of
  * block diffusion. */
 #include "graph/emit.h"

@@ -102,18 +102,18 @@ ft_ref ft__part_mtp(ft_maker *m, ft_ref x, ft_ref table, ft_ref head);
  * tokens, and of trunks whose layers are all alike. */
 ft_ref ft__part_last_layer(ft_maker *m, ft_ref x);
 
-/* windows.c: attention of a picture's patches through windows, with biases by distance; a window of 0 is the whole. */
+/* windows.c: attention of an image's patches through windows, with biases by distance; a window of 0 is the whole. */
 typedef struct ft_windows {
     int64_t high, wide, window, hidden, heads;
     bool bias, fused;
 } ft_windows;
 ft_ref ft__part_windows(ft_maker *m, ft_ref x, const ft_windows *w);
 
-/* cross.c: runs the encoder of a decoder that looks at pictures; the half of a layer that looks at what it made. */
+/* cross.c: runs the encoder of a decoder that looks at images; the half of a layer that looks at what it made. */
 void ft__part_source(ft_maker *m);
 ft_ref ft__part_cross(ft_maker *m, ft_ref x);
 ft_ref ft__part_cross_layer(ft_maker *m, ft_ref x); /* a layer of its own, gated: idefics */
-/* merged.c: a stack of layers over the source, before a decoder whose attention reads both. Pictures (`seen`) stand in
+/* merged.c: a stack of layers over the source, before a decoder whose attention reads both. Images (`seen`) stand in
  * the source: FT_NONE is left of them. `table`: the embedding's, which both share. */
 ft_ref ft__part_encode_before(ft_maker *m, ft_ref seen, ft_ref *table);
 /* The same where the layers over the prompt are those that denoise a canvas behind it, and what a canvas adds to its
@@ -130,9 +130,9 @@ ft_ref ft__part_draft_words(ft_maker *m, ft_ref x, ft_ref table);
 /* tower.c: a vision tower and its projector before the language model. */
 /* audio_weights.c: the weights of what hears; sound is not asked for, so that they lie where they are. */
 void ft__part_audio_weights(ft_maker *m);
-/* davit.c: the tower of an architecture whose pictures pass `stages`: florence2. */
+/* davit.c: the tower of an architecture whose images pass `stages`: florence2. */
 ft_ref ft__part_davit(ft_maker *m);
 /* projector.c: the steps between the tower and the language model, where the architecture lists them. */
 ft_ref ft__part_project(ft_maker *m, ft_ref x);
-ft_ref ft__part_tower(ft_maker *m); /* the tokens that pictures became; FT_NONE: there are none */
+ft_ref ft__part_tower(ft_maker *m); /* the tokens that images became; FT_NONE: there are none */
 #endif

@@ -198,7 +198,7 @@ static ft_ref engine_experts(ft_maker *m, ft_ref x)
     return y;
 }
 
-/* Experts of their own for the tokens of pictures: text passes by, and their weights lie where they are. */
+/* Experts of their own for the tokens of images: text passes by, and their weights lie where they are. */
 static void other_experts(ft_maker *m)
 {
     ft_build *b = &m->b;

@@ -70,7 +70,7 @@ typedef struct ft_scores {
     bool mask_learns;    /* sdpa's mask is made of parameters, which have gradients: `learned_mask` */
     ft_ref learned_mask;
     bool float_mask;   /* sdpa's mask is one of numbers: nothing has to be made of true and false */
-    bool maskless;     /* the model's code makes no mask of its own when it is traced: pictures of a graph file */
+    bool maskless;     /* the model's code makes no mask of its own when it is traced: images of a graph file */
     bool mask_of_keys; /* sdpa's mask has one row for all queries: which keys are there */
     bool broadcast;    /* one key head is broadcast, which sends sdpa to its plain implementation (falcon) */
     bool q_dense, k_dense, v_dense; /* contiguous as [batch, heads, length, dim] */

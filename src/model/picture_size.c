@@ -1,15 +1,15 @@
-/* picture_size.c: the tokens that pictures become, and pictures of another size than a model's config names.
+/* picture_size.c: the tokens that images become, and images of another size than a model's config names.
  *
  * Convolutions and patches go over whatever they are given. Tables of positions grow with it, as timm's `img_size` and
  * transformers' `interpolate_pos_encoding` have them. Denoisers work on latents, each of which stands for a square of
  * pixels (`latent_pixels` of an architecture: what the VAE shrinks, and what is packed after it).
  *
- * Graphs of the catalogue (data/graphs) that were exported over tokens take pictures and videos of any shape: their
+ * Graphs of the catalogue (data/graphs) that were exported over tokens take images and videos of any shape: their
  * length is the number of tokens. A token is a square of `token_pixels` in every latent frame, of which there is one
  * for the first frame and one for each `token_span` behind it; the graph counts rows of `token_row` tokens. What is
  * meant where a request says nothing are `usual_height`, `usual_width` and `usual_frames`.
  *
- * Leaves out: classifiers' pictures that are not square. */
+ * Leaves out: classifiers' images that are not square. */
 #include "model/picture_size.h"
 
 #include <inttypes.h>
@@ -20,8 +20,8 @@
 
 static int64_t steps_of(int64_t length, int64_t step) { return (length + step - 1) / step; }
 
-/* Tokens to an edge. A convolution over a whole picture leaves out what fills no patch (SigLIP's 384 pixels are 27
- * patches of 14); models that are given patches bring their pictures to whole tokens first. */
+/* Tokens to an edge. A convolution over a whole image leaves out what fills no patch (SigLIP's 384 pixels are 27
+ * patches of 14); models that are given patches bring their images to whole tokens first. */
 static int64_t to_edge(const ft_arch *a, int64_t pixels)
 {
     int64_t merge = a->tower_merge > 1 ? a->tower_merge : 1;
@@ -118,7 +118,7 @@ ft_status ft__picture_resize(ft_arch *a, ft_picture_size s, ft_error *err)
     if (a->design == FT_VIDEO || a->design == FT_AUTOENCODER) return resize_video(a, s, err);
     if (s.height < 1) return FT_OK;
     const bool oblong = a->design == FT_UNET || a->design == FT_JOINT;
-    if (s.height != s.width && !oblong) return refuse(s, a, "is forecast for square pictures, such as", s.height, err);
+    if (s.height != s.width && !oblong) return refuse(s, a, "is forecast for square images, such as", s.height, err);
     const int64_t halves = a->design == FT_UNET ? (int64_t)1 << (a->stages - 1) : a->patch > 0 ? a->patch : 1;
     const int64_t least = halves * (is_latent(a) ? a->latent_pixels : 1);
     if (is_latent(a) && (s.height % least || s.width % least)) return refuse(s, a, "takes multiples of", least, err);

@@ -1,6 +1,6 @@
 /* projector.c: what lies between a tower and the language model, step by step as an architecture's file lists it
  * ("project"): norms, neighbours merged or averaged, products, activations, and resamplers, in which a fixed number of
- * learned queries look at the patches of a picture and take their place (Perceiver, arXiv 2103.03206; Q-Former,
+ * learned queries look at the patches of an image and take their place (Perceiver, arXiv 2103.03206; Q-Former,
  * arXiv 2301.12597). */
 #include "graph/emit.h"
 #include "model/mixers.h"
@@ -11,7 +11,7 @@ static ft_ref query_norm(ft_maker *m, ft_ref x)
     return ft__part_norm(m, FT_AT(PROJECTOR_NORM), x, rms ? FT_RMSNORM : FT_LAYERNORM, !rms);
 }
 
-/* `count` queries of each picture look at `keys` rows of `over`. */
+/* `count` queries of each image look at `keys` rows of `over`. */
 static ft_ref look(ft_maker *m, ft_ref x, ft_ref over, int64_t count, int64_t keys)
 {
     ft_build *b = &m->b;

@@ -9,7 +9,7 @@
 
 typedef struct stack {
     ft_ref source; /* the encoder's result; FT_NONE in the encoder */
-    ft_ref seen;   /* what pictures became, in their places among the words; FT_NONE: there are none */
+    ft_ref seen;   /* what images became, in their places among the words; FT_NONE: there are none */
     int64_t q_len, kv_len, source_len;
     int64_t streams; /* of q_len rows each: one, or more where a decoder predicts several tokens at once */
     bool decodes;

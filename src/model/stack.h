@@ -113,7 +113,7 @@ typedef enum ft_parallel_loss {
     X(products_take_in, "inference, compiled: GEMMs fuse what follows them, concatenations cost nothing")          \
     X(by_pytorch, "operators are PyTorch's, whose version may be named; otherwise it has no effect")               \
     X(nvfuser, "TorchScript joins reductions too, whatever its version: nvFuser is turned on")                     \
-    X(wide_nchw, "pictures in formats above 16 bits lie in NCHW, whatever the model says")                         \
+    X(wide_nchw, "images in formats above 16 bits lie in NCHW, whatever the model says")                           \
     X(uneven_chunks, "chunks of an interleaved pipeline may differ by a layer")                                    \
     X(sequence_parallel, "norms can be split over the tensor ranks")                                               \
     X(model_parallel, "a model can be cut over ranks: tensor, pipeline, context, experts")

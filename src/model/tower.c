@@ -1,7 +1,7 @@
 /* tower.c: what sees, before a language model: patches, a learned table of positions or a rotation, layers of attention
- * over each picture by itself, and a projector that merges neighbouring patches into tokens.
+ * over each image by itself, and a projector that merges neighbouring patches into tokens.
  *
- * Without pictures in the request the tower stays where it is: its weights take memory and nothing runs. */
+ * Without images in the request the tower stays where it is: its weights take memory and nothing runs. */
 #include "graph/emit.h"
 #include "graph/sample.h"
 #include "model/mixers.h"
@@ -15,7 +15,7 @@ static ft_ref norm(ft_maker *m, ft_at at, ft_ref x)
     return m->arch->tower_rms ? ft__part_norm(m, at, x, rms, false) : ft__vision_norm(m, at, x, true);
 }
 
-/* Patches of a convolution over whole pictures that nothing joins to a class token or to other pictures stay as it left
+/* Patches of a convolution over whole images that nothing joins to a class token or to other images stay as it left
  * them, channels first, for all layers (siglip, idefics3); a carry comes in contiguous. */
 static ft_ref as_left(ft_maker *m, ft_ref x)
 {
@@ -25,7 +25,7 @@ static ft_ref as_left(ft_maker *m, ft_ref x)
     return x;
 }
 
-/* A convolution where the model is given pictures, a product where it is given patches one after the other. */
+/* A convolution where the model is given images, a product where it is given patches one after the other. */
 static ft_ref patches(ft_maker *m)
 {
     ft_build *b = &m->b;
@@ -112,7 +112,7 @@ static ft_ref attention(ft_maker *m, ft_ref x)
         if (a->tower_positions == 0 || a->tower_frames > 0 || a->tower_turned)
             part[i] = turned(m, part[i], dim); /* rows and columns */
     }
-    /* What the mask of one picture costs is nothing to be seen (8.04 ms of a pass are 7.89 without it); over two of
+    /* What the mask of one image costs is nothing to be seen (8.04 ms of a pass are 7.89 without it); over two of
      * 4,096 patches each the kernel takes 1.9 times as long (mistral3 on our H200). */
     bool joined = a->tower_masked;
     ft_scores s = {.shape = {.batch = joined ? 1 : m->batch,
@@ -147,7 +147,7 @@ static ft_ref scaled(ft_maker *m, ft_ref y)
     return ft__mul(&m->b, FT_AT(LAYER_SCALE), y, ft__parameter(&m->b, "layer_scale", 1, a->tower_hidden));
 }
 
-/* Patches to a side; of a tower at rest, as many as its pictures have. */
+/* Patches to a side; of a tower at rest, as many as its images have. */
 static int64_t side(const ft_maker *m, int64_t pixels)
 {
     const ft_arch *a = m->arch;
@@ -224,7 +224,7 @@ static void pooled(ft_maker *m, ft_ref x)
     ft__part_mlp(m, norm(m, at, y), inner, "gelu", false, false, FT_BIAS);
 }
 
-/* The table's rows, or what lies between them where a picture has another size than the table. */
+/* The table's rows, or what lies between them where an image has another size than the table. */
 static ft_ref positions(ft_maker *m, int64_t rows)
 {
     ft_build *b = &m->b;
@@ -240,7 +240,7 @@ static ft_ref positions(ft_maker *m, int64_t rows)
 }
 
 /* What stays beside the layers while they run without gradients: every layer's result, where the model asks for all to
- * choose one (llava), and the mask that keeps pictures apart (pixtral). Tensors made before the layers and named behind
+ * choose one (llava), and the mask that keeps images apart (pixtral). Tensors made before the layers and named behind
  * them stand for it. */
 static void kept_beside(ft_maker *m, ft_ref *all, ft_ref *mask)
 {

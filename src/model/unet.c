@@ -1,5 +1,5 @@
 /* unet.c: the denoiser of Stable Diffusion 1, 2 and XL (arXiv 2112.10752, 2307.01952) as diffusers launches it
- * (UNet2DConditionModel): a picture of latents is halved stage by stage and doubled again, each stage of two or three
+ * (UNet2DConditionModel): an image of latents is halved stage by stage and doubled again, each stage of two or three
  * residual blocks that the time step is added to, most of them followed by attention over the pixels and over the
  * text's tokens. What the way down made is joined to what the way up reads.
  *
@@ -10,7 +10,7 @@
  * networks/lora.py (UNET_TARGET_REPLACE_MODULE); left out there: ends that are filters of one pixel (Stable
  * Diffusion 1).
  *
- * A sample is a picture of latents and `max_position` words. The loss is the mean square over the predicted noise. */
+ * A sample is an image of latents and `max_position` words. The loss is the mean square over the predicted noise. */
 #include "graph/emit.h"
 #include "graph/resize.h"
 #include "model/picture_size.h"
@@ -21,12 +21,12 @@ enum { GROUPS = 32, MOST_SKIPS = 64 };
 typedef struct walk {
     ft_maker *m;
     ft_ref time, text;
-    ft_picture skip[MOST_SKIPS];
+    ft_image skip[MOST_SKIPS];
     int count;
     bool apart; /* blocks of the graph */
 } walk;
 
-static int64_t pixels_of(ft_picture p) { return p.height * p.width; }
+static int64_t pixels_of(ft_image p) { return p.height * p.width; }
 
 /* -- blocks of the graph -------------------------------------------------------------------------- */
 
@@ -43,14 +43,14 @@ static ft_ref end(walk *w, ft_ref x) { return w->apart ? ft__block_close(&w->m->
 
 /* -- parts ---------------------------------------------------------------------------------------- */
 
-static ft_picture filtered(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride)
+static ft_image filtered(ft_maker *m, ft_at at, ft_image in, int64_t out, int64_t filter, int64_t stride)
 {
-    ft_picture p = ft__vision_filter(m, at, in, out, filter, stride, FT_BIAS);
+    ft_image p = ft__vision_filter(m, at, in, out, filter, stride, FT_BIAS);
     ft__module(&m->b, 1);
     return p;
 }
 
-static ft_picture normed(ft_maker *m, ft_at at, ft_picture p)
+static ft_image normed(ft_maker *m, ft_at at, ft_image p)
 {
     ft_build *b = &m->b;
     ft_ref weight = ft__parameter(b, "norm.weight", 1, p.channels), bias = ft__parameter(b, "norm.bias", 1, p.channels);
@@ -60,7 +60,7 @@ static ft_picture normed(ft_maker *m, ft_at at, ft_picture p)
 }
 
 /* Norm, silu, filter, the time step's row for each channel, norm, silu, filter, and what came in. */
-static ft_picture residual(walk *w, ft_picture in, int64_t out)
+static ft_image residual(walk *w, ft_image in, int64_t out)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
@@ -68,7 +68,7 @@ static ft_picture residual(walk *w, ft_picture in, int64_t out)
     in.x = begin(w, in.x, 1, false);
     b->lora_rank = 0; /* the time step's product has no adapter */
     ft__module(b, 2);
-    ft_picture p = normed(m, FT_AT(CONV1), in);
+    ft_image p = normed(m, FT_AT(CONV1), in);
     p.x = ft__pointwise(b, FT_AT(CONV1), "silu", p.x);
     p = filtered(m, FT_AT(CONV1), p, out, 3, 1);
     ft_ref row = ft__linear(b, FT_AT(TIME_FC1), ft__pointwise(b, FT_AT(TIME_ACT), "silu", w->time), out, FT_BIAS,
@@ -114,7 +114,7 @@ static ft_ref network(ft_maker *m, ft_ref x)
     return ft__linear(b, FT_AT(MLP_DOWN_PROJ), ft__mul(b, FT_AT(MLP_ACT), part[0], gate), wide, FT_BIAS, FT_CUT_ROWS);
 }
 
-static ft_picture looked(walk *w, ft_picture in, int64_t layers, int64_t heads)
+static ft_image looked(walk *w, ft_image in, int64_t layers, int64_t heads)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
@@ -122,7 +122,7 @@ static ft_picture looked(walk *w, ft_picture in, int64_t layers, int64_t heads)
     int64_t pixels = pixels_of(in), rows = m->batch * pixels, wide = in.channels;
     in.x = begin(w, in.x, 1, true);
     ft__module(b, 2);
-    ft_picture p = normed(m, FT_AT(ATTN_NORM), in);
+    ft_image p = normed(m, FT_AT(ATTN_NORM), in);
     ft_ref x;
     if (!a->linear_ends) p = filtered(m, FT_AT(PROJECTOR_FC1), p, wide, 1, 1);
     x = ft__contiguous(b, FT_AT(PROJECTOR), ft__view(b, p.x, rows, wide, true)); /* pixels become tokens */
@@ -177,12 +177,12 @@ static void condition(walk *w)
     w->text = ft__input(b, m->batch * a->max_position, a->context_dim, ft_dtype_bytes(b->stored));
 }
 
-static void keep(walk *w, ft_picture p)
+static void keep(walk *w, ft_image p)
 {
     if (w->count < MOST_SKIPS) w->skip[w->count++] = p;
 }
 
-static ft_picture down(walk *w, ft_picture p, int64_t stage)
+static ft_image down(walk *w, ft_image p, int64_t stage)
 {
     const ft_arch *a = w->m->arch;
     for (int64_t i = 0; i < a->layers; i++) {
@@ -198,13 +198,13 @@ static ft_picture down(walk *w, ft_picture p, int64_t stage)
     return p;
 }
 
-static ft_picture up(walk *w, ft_picture p, int64_t stage)
+static ft_image up(walk *w, ft_image p, int64_t stage)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
     const ft_arch *a = m->arch;
     for (int64_t i = 0; i <= a->layers && w->count > 0; i++) {
-        ft_picture other = w->skip[--w->count];
+        ft_image other = w->skip[--w->count];
         ft_ref both[2] = {begin(w, p.x, 1, true), other.x};
         p.x = end(w, ft__cat(b, FT_AT(RESIDUAL), 2, both, m->batch * (p.channels + other.channels), pixels_of(p)));
         p.channels += other.channels;
@@ -226,7 +226,7 @@ static ft_picture up(walk *w, ft_picture p, int64_t stage)
     return p;
 }
 
-static ft_ref head(walk *w, ft_picture p)
+static ft_ref head(walk *w, ft_image p)
 {
     ft_maker *m = w->m;
     ft_build *b = &m->b;
@@ -248,7 +248,7 @@ void ft__make_unet(ft_maker *m)
     walk w = {.m = m, .apart = b->training && (m->work->recompute != FT_RECOMPUTE_NONE || b->lora_rank > 0)};
     if (!ft__vision_task(m)) return;
     int64_t last = a->stages - 1;
-    ft_picture p = {.channels = a->channels, .height = a->image, .width = ft__latents_across(a)};
+    ft_image p = {.channels = a->channels, .height = a->image, .width = ft__latents_across(a)};
     ft__block_open(b, FT_BLOCK(EMBED), 1, FT_NONE);
     condition(&w);
     p.x = ft__input(b, m->batch * a->channels, pixels_of(p), ft_dtype_bytes(b->stored));

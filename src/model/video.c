@@ -3,7 +3,7 @@
  * step scales, shifts and gates by a table of each layer added to one product.
  *
  * A sample is a video of latent_frames by latent_height by latent_width and `max_position` words; of the model for
- * pictures in motion the picture's tokens are left out. The loss is the mean square over the predicted velocity. */
+ * images in motion the image's tokens are left out. The loss is the mean square over the predicted velocity. */
 #include "graph/emit.h"
 #include "model/vision.h"
 

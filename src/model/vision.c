@@ -1,4 +1,4 @@
-/* vision.c: what models of pictures share. */
+/* vision.c: what models of images share. */
 #include "model/vision.h"
 
 #include "graph/emit.h"
@@ -12,13 +12,13 @@ bool ft__vision_task(ft_maker *m)
     for (int i = 0; i < FT_MAX_STAGES; i++)
         if (a->width[i] > widest) widest = a->width[i];
     if ((double)m->batch * (double)a->image * (double)a->image * (double)(widest + a->channels) > 1e18) {
-        ft__build_fail(&m->b, FT_E_RANGE, "%lld pictures of %lld pixels a side are too large for any machine",
+        ft__build_fail(&m->b, FT_E_RANGE, "%lld images of %lld pixels a side are too large for any machine",
                        (long long)m->batch, (long long)a->image);
         return false;
     }
     if (m->work->task == FT_TRAIN || m->work->task == FT_FORWARD_PASS) return true;
     ft__build_fail(&m->b, FT_E_UNSUPPORTED,
-                   "%s takes whole pictures and keeps no cache: task must be \"train\" or \"forward\", not \"%s\"",
+                   "%s takes whole images and keeps no cache: task must be \"train\" or \"forward\", not \"%s\"",
                    m->arch->model_type, m->work->task == FT_DECODE ? "decode" : "prefill");
     return false;
 }
@@ -35,8 +35,8 @@ ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *s, 
     return ft__pointwise_in_place(b, at, "add", y, ft__cast(b, at, offset, t.dtype));
 }
 
-ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride,
-                             ft_bias bias)
+ft_image ft__vision_filter(ft_maker *m, ft_at at, ft_image in, int64_t out, int64_t filter, int64_t stride,
+                           ft_bias bias)
 {
     ft_conv_shape s = {.n = m->batch,
                        .c = in.channels,
@@ -48,10 +48,10 @@ ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, 
                        .stride = stride,
                        .pad = filter / 2,
                        .groups = 1};
-    return (ft_picture){.x = ft__vision_conv(m, at, in.x, &s, bias),
-                        .channels = out,
-                        .height = (in.height + 2 * s.pad - filter) / stride + 1,
-                        .width = (in.width + 2 * s.pad - filter) / stride + 1};
+    return (ft_image){.x = ft__vision_conv(m, at, in.x, &s, bias),
+                      .channels = out,
+                      .height = (in.height + 2 * s.pad - filter) / stride + 1,
+                      .width = (in.width + 2 * s.pad - filter) / stride + 1};
 }
 
 /* The last kernel reads across the order in memory: it costs what a transposition does. */

@@ -1,32 +1,32 @@
-/* What models of pictures share: convolutions with a bias, patches as tokens, the pre-norm layer of ViT and both towers
+/* What models of images share: convolutions with a bias, patches as tokens, the pre-norm layer of ViT and both towers
  * of CLIP, the classifier. Images are [batch * channels, height * width], as frameworks keep them (NCHW), or
  * [batch * height * width, channels] where an implementation made them so. */
 #ifndef FT_MODEL_VISION_H
 #define FT_MODEL_VISION_H
 #include "model/parts.h"
 
-/* Pictures have no earlier tokens: refuses prefill and decode. False when it did. */
+/* Images have no earlier tokens: refuses prefill and decode. False when it did. */
 bool ft__vision_task(ft_maker *m);
 
 /* A convolution and, where it has one, its bias: a kernel of its own, in place. Result [n * k, pixels], or
  * [n * pixels, k] when the builder's images are NHWC. */
 ft_ref ft__vision_conv(ft_maker *m, ft_at at, ft_ref x, const ft_conv_shape *shape, ft_bias bias);
 
-/* A picture, its channels and its pixels. */
-typedef struct ft_picture {
+/* An image, its channels and its pixels. */
+typedef struct ft_image {
     ft_ref x;
     int64_t channels, height, width;
-} ft_picture;
+} ft_image;
 
 /* Square filters over all channels, padded by half of themselves: `out` channels, sides that the stride divides. */
-ft_picture ft__vision_filter(ft_maker *m, ft_at at, ft_picture in, int64_t out, int64_t filter, int64_t stride,
-                             ft_bias bias);
+ft_image ft__vision_filter(ft_maker *m, ft_at at, ft_image in, int64_t out, int64_t filter, int64_t stride,
+                           ft_bias bias);
 
-/* Layer norm over channels. A picture whose channels do not lie next to each other is copied into order first, and the
+/* Layer norm over channels. An image whose channels do not lie next to each other is copied into order first, and the
  * copy dropped afterwards. `affine`: with weights of its own. */
 ft_ref ft__vision_norm(ft_maker *m, ft_at at, ft_ref x, bool affine);
 
-/* The picture cut into patches by one convolution, one class token in front: [batch * tokens, hidden]. */
+/* The image cut into patches by one convolution, one class token in front: [batch * tokens, hidden]. */
 ft_ref ft__vision_tokens(ft_maker *m, int64_t hidden, ft_bias bias);
 int64_t ft__vision_token_count(const ft_arch *a); /* patches and the class token */
 

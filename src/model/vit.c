@@ -47,7 +47,7 @@ static ft_ref neck(ft_maker *m, ft_ref x)
     int64_t side = a->image / a->patch;
     x = ft__linear(b, FT_AT(PROJECTOR_FC1), x, a->neck, FT_NO_BIAS, FT_WHOLE);
     x = ft__vision_norm(m, FT_AT(PROJECTOR_NORM), x, true);
-    ft_picture seen = {ft__view(b, x, m->batch * a->neck, side * side, true), a->neck, side, side};
+    ft_image seen = {ft__view(b, x, m->batch * a->neck, side * side, true), a->neck, side, side};
     seen = ft__vision_filter(m, FT_AT(PROJECTOR_FC2), seen, a->neck, 3, 1, FT_NO_BIAS);
     x = ft__view(b, seen.x, m->batch * side * side, a->neck, !b->channels_last);
     return ft__vision_norm(m, FT_AT(PROJECTOR_NORM), x, true);

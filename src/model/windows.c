@@ -1,5 +1,5 @@
 /* windows.c: attention of SAM's tower (arXiv 2304.02643) as transformers launches it: layers see windows of so many by
- * so many patches, the picture padded to whole ones, and a few see all of it. To the scores is added what a query says
+ * so many patches, the image padded to whole ones, and a few see all of it. To the scores is added what a query says
  * of the key's row and of its column, two products over tables of distances, whose sum is copied into the order of the
  * scores. Those are written out, through a softmax in fp32 (got_ocr2), or `fused`: the sum is a mask to sdpa (SAM
  * itself). In training the fused form is taken for the written one: the mask has a gradient. */
@@ -9,7 +9,7 @@
 
 static int64_t padded(int64_t side, int64_t window) { return (side + window - 1) / window * window; }
 
-/* Of rows or of columns: the table by distance is stretched to the picture's size, laid out by pairs, and multiplied
+/* Of rows or of columns: the table by distance is stretched to the image's size, laid out by pairs, and multiplied
  * with the queries that share a row. */
 static ft_ref by_distance(ft_maker *m, ft_ref query, int64_t pairs, int64_t side, int64_t other, int64_t dim)
 {

@@ -178,7 +178,7 @@ typedef struct ft_workload {
     ft_dtype kv_dtype;
     bool flows_fp16; /* what lies between products of 8 bits: fp16, where a GPU has no bf16 */
     int64_t batch, seq;
-    int64_t images, image_height, image_width; /* pictures beside each sequence, of a model that sees; 0: none */
+    int64_t images, image_height, image_width; /* images beside each sequence, of a model that sees; 0: none */
     int64_t
         source;  /* tokens of what is read beside each sequence, of a model that looks at such (a protein); 0: usual */
     int64_t mtp; /* modules behind the model that predict further tokens, and are trained; 0: none */
@@ -198,7 +198,7 @@ typedef struct ft_workload {
     unsigned again;     /* fused, selective: which modules run again, a bit each; 0: attention's scores */
     unsigned graphed;   /* fused: which modules are replayed from CUDA graphs, a bit each */
     unsigned spared;    /* full recomputation: what is kept all the same, a bit each; 0: a layer's input alone */
-    bool nchw;          /* convolutional models: pictures as NCHW, not channels-last */
+    bool nchw;          /* convolutional models: images as NCHW, not channels-last */
     int64_t lora_rank;  /* 0: all weights are trained */
     ft_adapters lora;   /* how adapters run; what is left open is the stack's */
     bool unpack_openly; /* weights of few bits are unpacked by plain operators: GPTQ's in training */

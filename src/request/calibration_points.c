@@ -125,7 +125,7 @@ static ft_status this_gpu(void *source, const json_t *gpu, const ft_device **out
 }
 
 /* Which points are alike enough to be left out together in cross-validation: those of one weight matrix, one sequence,
- * one picture, as the tables of `fit` have it. */
+ * one image, as the tables of `fit` have it. */
 static uint32_t group_of(const ft_op *op)
 {
     switch (op->kind) {

@@ -255,7 +255,7 @@ static const char *images(const ft_effect_case *c)
 
 static const char *pictures(const ft_effect_case *c)
 {
-    return c->a->tower_layers > 0 ? NULL : "the model takes no pictures";
+    return c->a->tower_layers > 0 ? NULL : "the model takes no images";
 }
 
 static const char *picture_size(const ft_effect_case *c)
@@ -264,7 +264,7 @@ static const char *picture_size(const ft_effect_case *c)
     if (c->a->design == FT_CUSTOM) return "the model's graph has inputs of one size";
     if (pictures(c)) return pictures(c);
     if (c->w->images < 1) return "\"images\" is 0";
-    return c->a->tower_size > 0 ? "the model's pictures have one size" : NULL;
+    return c->a->tower_size > 0 ? "the model's images have one size" : NULL;
 }
 
 static const char *frames(const ft_effect_case *c)

@@ -15,7 +15,7 @@ typedef struct ft_infer_request {
     int64_t isl, osl;        /* tokens of a prompt and of its answer; 0: not asked */
     int64_t steps;           /* of denoising; 0: the usual number */
     int guidance;            /* ft_guidance; -1: the usual one */
-    bool tiling;             /* the decoder makes a picture tile by tile */
+    bool tiling;             /* the decoder makes an image tile by tile */
     const json_t *engine;    /* a serving engine, whose steps these are; NULL: the framework's own */
     bool advice, techniques; /* the steps of the first batch and length with what to change */
     ft_idle_list idle;

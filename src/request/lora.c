@@ -87,7 +87,7 @@ static const struct {
     {"lora_value", V},
     {"lora_projection", O},
     {"lora_mlp", GATE | UP | DOWN},
-    /* diffusers: attention of pictures and of words, networks, a U-Net's transformers' ends */
+    /* diffusers: attention of images and of words, networks, a U-Net's transformers' ends */
     {"to_q", Q},
     {"to_k", K},
     {"to_v", V},

@@ -45,7 +45,7 @@ typedef struct ft_model_request {
     size_t idle_count;
 } ft_model_request;
 
-/* Where models come from is the context's affair, as with devices. `read_as` may be NULL; a size of pictures that is
+/* Where models come from is the context's affair, as with devices. `read_as` may be NULL; a size of images that is
  * asked for is the model's. */
 typedef ft_status (*ft_model_source)(void *source, const json_t *model, const char *read_as, ft_picture_size size,
                                      const ft_arch **out, ft_error *err);

@@ -49,7 +49,7 @@ typedef struct ft_chosen {
     const ft_choose_request *asked;
     double steps, tokens_per_step;
     ft_status refusal;  /* of the last that was refused */
-    bool samples;       /* "tokens" are pictures, or what else the model takes one by one */
+    bool samples;       /* "tokens" are images, or what else the model takes one by one */
     ft_choice *choices; /* by GPU as they were named, then by number */
     size_t count;
     size_t best;        /* `count`: none */

@@ -169,7 +169,7 @@ static ft_status add_schedules(ft_search *s, ft_layout *l, ft_error *err)
     return FT_OK;
 }
 
-/* Sequences that are short, and pictures, come in larger micro-batches. */
+/* Sequences that are short, and images, come in larger micro-batches. */
 static int64_t largest_batch(const ft_search *s)
 {
     if (s->model.seq < 1) return FT_K_SPACE_MICRO_BATCH_PICTURES;

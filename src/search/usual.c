@@ -2,7 +2,7 @@
  *
  * A stack that is named is some framework's own. Otherwise models whose products are marked for tensor ranks (decoders,
  * BERT) are trained by one framework, adapters beside weights of few bits by another, which has them, and what is left,
- * pictures above all, by a third: data/frameworks says which. */
+ * images above all, by a third: data/frameworks says which. */
 #include <limits.h>
 #include <string.h>
 

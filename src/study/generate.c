@@ -1,4 +1,4 @@
-/* generate.c: a picture, or a video, of its prompt, as diffusers' pipelines make one.
+/* generate.c: an image, or a video, of its prompt, as diffusers' pipelines make one.
  *
  * Text encoders read the prompt (and, with guidance, what to turn away from) once, the denoiser runs for every step,
  * with guidance over twice the batch or twice, the decoder makes pixels of the latents, and the host makes files of
@@ -8,7 +8,7 @@
  * All parts on the GPU: each runs beside the others' weights. Offloaded, a part's weights are copied in before it runs
  * and out behind it, from memory that is not pinned (accelerate's cpu_offload_with_hook).
  *
- * In tiles, a decoder's pictures overlap by a quarter of a tile (AutoencoderKL.tiled_decode). Leaves out: what joins
+ * In tiles, a decoder's images overlap by a quarter of a tile (AutoencoderKL.tiled_decode). Leaves out: what joins
  * tiles, the encoder half of an autoencoder, tokenizers, safety checkers. */
 #include "study/generate.h"
 
@@ -265,7 +265,7 @@ static ft_status add_decoder(generating *g)
               .execution = said(g, FT_KEY_ID_EXECUTION, "eager"),
               .batch = r->batch,
               .size = r->size};
-    /* A decoder of videos that makes a picture. */
+    /* A decoder of videos that makes an image. */
     ft_arch arch;
     FT_TRY(ft__model_open(by->decoder, NULL, &arch, g->err));
     if (p.size.frames < 1 && ft__takes_frames(&arch)) p.size.frames = 1;
@@ -273,7 +273,7 @@ static ft_status add_decoder(generating *g)
     return decode(g, &p, next_part(r, "decoder", by->decoder));
 }
 
-/* To the host, to bytes, to a picture of Pillow's. */
+/* To the host, to bytes, to an image of Pillow's. */
 static void add_finish(generating *g)
 {
     ft_generated *r = g->r;

@@ -1,4 +1,4 @@
-/* One picture, or one video, of a prompt: its parts, their time, what they hold. */
+/* One image, or one video, of a prompt: its parts, their time, what they hold. */
 #ifndef FT_STUDY_GENERATE_H
 #define FT_STUDY_GENERATE_H
 #include "kernel/energy.h"
@@ -17,8 +17,8 @@ typedef struct ft_generated_part {
 } ft_generated_part;
 
 typedef struct ft_generated {
-    const ft_generator *by; /* NULL: nobody knows what makes pictures of this model */
-    int64_t steps, batch;   /* batch: pictures at once */
+    const ft_generator *by; /* NULL: nobody knows what makes images of this model */
+    int64_t steps, batch;   /* batch: images at once */
     ft_guidance guidance;
     bool tiled;
     ft_picture_size size;

@@ -1,4 +1,4 @@
-/* What makes pictures and videos of prompts, by data/generators: which text encoders read the prompt, how often the
+/* What makes images and videos of prompts, by data/generators: which text encoders read the prompt, how often the
  * denoiser runs, what decodes its latents. Made by scripts/embed_generators.py. */
 #ifndef FT_STUDY_GENERATORS_H
 #define FT_STUDY_GENERATORS_H
@@ -24,7 +24,7 @@ typedef struct ft_generator {
     const char *models[FT_MOST_MADE_BY]; /* denoisers, by their names in the catalogue or as they are asked for */
     int64_t steps;
     ft_guidance guidance;
-    ft_picture_size size; /* frames 0: a picture */
+    ft_picture_size size; /* frames 0: an image */
     int64_t words;        /* that the denoiser reads, where not as many as its config says; 0: as many */
     int64_t copies;       /* transformers that take turns and all lie in memory */
     size_t text_count;

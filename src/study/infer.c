@@ -252,7 +252,7 @@ static ft_status look_at_model(inferrer *f)
     return ft__ask_set(a, FT_KEY_ID_EXECUTION, json_string("cuda_graph"), f->err); /* as serving engines do */
 }
 
-/* -- pictures of prompts ------------------------------------------------------------------------ */
+/* -- images of prompts ------------------------------------------------------------------------ */
 
 /* Where nobody knows what is around the model, what is said of it has no effect. */
 static ft_status generate(inferrer *f, const ft_infer_request *asked)

@@ -33,7 +33,7 @@ typedef struct ft_infer {
     int64_t gpus;                             /* that share the model; rates are of all of them together */
     bool one_fits;                            /* one sequence of the first length */
     ft_offline offline;
-    ft_generated made;     /* a picture of its prompt, where the model is a denoiser that is known to make one */
+    ft_generated made;     /* an image of its prompt, where the model is a denoiser that is known to make one */
     ft_step_view title;    /* a step of the first batch and length: what is common to all */
     ft_step_view steps[2]; /* with "advice": prefill and decode of them, or the forward pass */
     size_t step_count;

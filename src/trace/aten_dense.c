@@ -70,7 +70,7 @@ bool ft__call_grouped(const ft_calling *c)
     return true;
 }
 
-/* p: picture, filter, stride, padding, groups; p[5] 1: the gradients, whose mask is behind the groups. */
+/* p: image, filter, stride, padding, groups; p[5] 1: the gradients, whose mask is behind the groups. */
 bool ft__call_conv(const ft_calling *c)
 {
     const ft_input *x = ft__call_input(c, c->p[0]), *w = ft__call_input(c, c->p[1]);

@@ -24,7 +24,7 @@ const ft_aten_entry ft__aten_table[] = {
     {"_int_mm", ft__call_product, PRODUCT, "", {0, 1, -1}, FT_ATEN_ITSELF},
     {"_grouped_mm", ft__call_grouped, PRODUCT, "", {0}, FT_ATEN_ITSELF},
     {"_scaled_grouped_mm", ft__call_grouped, PRODUCT, "", {0}, FT_ATEN_ITSELF},
-    /* convolutions: picture, filter, stride, padding, groups, 1: gradients */
+    /* convolutions: image, filter, stride, padding, groups, 1: gradients */
     {"cudnn_convolution", ft__call_conv, PRODUCT, "", {0, 1, 3, 2, 5}, FT_ATEN_ITSELF},
     {"cudnn_convolution_relu", ft__call_conv, PRODUCT, "", {0, 1, 3, 4, 6}, FT_ATEN_ITSELF},
     {"miopen_convolution", ft__call_conv, PRODUCT, "", {0, 1, 4, 3, 6}, FT_ATEN_ITSELF},

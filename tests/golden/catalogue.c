@@ -145,7 +145,7 @@ static void blind_round(const char *path, blind_bounds most)
     golden_holds(median(peak, count) < most.peak, "peak %.1f %% off, the median", 100 * median(peak, count));
 }
 
-/* Ovis2's tower, with a picture, is a fifth too short: nobody knows why. */
+/* Ovis2's tower, with an image, is a fifth too short: nobody knows why. */
 static void layers_of_this_year(void **state)
 {
     (void)state;
@@ -161,7 +161,7 @@ static void a_seventh_round(void **state)
     blind_round("measurements/h200/architectures_seventh.jsonl", (blind_bounds){44, 0.035, 0.045, 0.02, 0, 0.165});
 }
 
-/* The eighth: towers that are given pictures, decoders of bert's kin. */
+/* The eighth: towers that are given images, decoders of bert's kin. */
 static void an_eighth_round(void **state)
 {
     (void)state;
@@ -184,7 +184,7 @@ static void a_tenth_round(void **state)
     blind_round("measurements/h200/architectures_tenth.jsonl", (blind_bounds){46, 0.048, 0.056, 0.005, 1, 0.14});
 }
 
-/* The eleventh, at published widths: hybrids, pictures, mixtures. */
+/* The eleventh, at published widths: hybrids, images, mixtures. */
 static void an_eleventh_round(void **state)
 {
     (void)state;
@@ -199,7 +199,7 @@ static void a_twelfth_round(void **state)
     blind_round("measurements/h200/architectures_twelfth.jsonl", (blind_bounds){46, 0.033, 0.045, 0.005, 0, 0.17});
 }
 
-/* The thirteenth: seven types new here, eleven that only operators were measured of, hybrids, pictures. */
+/* The thirteenth: seven types new here, eleven that only operators were measured of, hybrids, images. */
 static void a_thirteenth_round(void **state)
 {
     (void)state;
@@ -263,7 +263,7 @@ static void a_fourteenth_round(void **state)
     blind_round("measurements/h200/architectures_fourteenth.jsonl", (blind_bounds){32, 0.026, 0.028, 0.002, 0, 0.08});
 }
 
-/* Encoders of words, pictures and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were
+/* Encoders of words, images and sound, and denoisers of diffusers (encoders.jsonl), forecast before they were
  * measured and mended since. The worst but one is left to what is not understood: wav2vec2's convolution of 128 samples
  * in groups of 48 channels, for which cuDNN takes a kernel without tensor cores. */
 static void encoders_and_denoisers(void **state)

@@ -78,7 +78,7 @@ static void the_loss_alone_keeps_no_logits(void **state)
     golden_holds(e.memory < 0.03, "loss alone, memory: %.3f, at most 0.03", e.memory);
 }
 
-/* Inductor turns pictures of a net that trains unless one of its filters is grouped: such a net's stay as they were. */
+/* Inductor turns images of a net that trains unless one of its filters is grouped: such a net's stay as they were. */
 static void grouped_filters_keep_pictures(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* Pictures, denoisers and encoders of publishers that nothing was chosen on (data/published/vision.jsonl,
+/* Images, denoisers and encoders of publishers that nothing was chosen on (data/published/vision.jsonl,
  * diffusion.jsonl, encoders.jsonl, pictures.jsonl), as their requests were written before any was forecast, with the
  * version of PyTorch since. Bounds are what the code reaches today, rounded up; docs/accuracy/pictures.md says why the
  * wide ones are wide. */
@@ -183,7 +183,7 @@ static const golden_bound *bound_named(const char *source)
     return NULL;
 }
 
-/* From the prompt to its picture (data/published/pictures.jsonl). */
+/* From the prompt to its image (data/published/pictures.jsonl). */
 static void whole_pictures_are_met(void **state)
 {
     enum { SOURCES = sizeof whole / sizeof *whole };

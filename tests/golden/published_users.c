@@ -1,5 +1,5 @@
 /* What people did on cards that they own or rent (data/published/users*.jsonl, renters*.jsonl, trainers*.jsonl,
- * publishers*.jsonl): small models from scratch, adapters, pictures, videos and detectors, of publishers that nothing
+ * publishers*.jsonl): small models from scratch, adapters, images, videos and detectors, of publishers that nothing
  * was chosen on. Each is held as it was asked and as it ran ("also"). Bounds are what the code reaches today, rounded
  * up; docs/accuracy says what is known of the large ones. */
 #include <math.h>
@@ -33,7 +33,7 @@ static const bound times[] = {
     {"DETR (V100)", 0.475, 0.455, 2},
 };
 
-/* Losses of detectors are left out, pictures are larger than what is asked for. */
+/* Losses of detectors are left out, images are larger than what is asked for. */
 static const bound peaks[] = {
     {"DGX Station, Llama 3.1 8B, memory", 0.075, 0.075, 2},
     {"nanochat (8 H100), memory", 0.02, 0.125, 1}, /* nvidia-smi's, "78/80GB": with context and NCCL's buffers */
@@ -139,7 +139,7 @@ static const bound trained_peaks[] = {
     {"OPT-Benchmark, DeepSpeed (A100), memory", 0.265, 0.175, 5},
 };
 
-/* Of ten publishers more (publishers.jsonl): encoders and pictures by batch and format, FSDP, tensor ranks, experts. */
+/* Of ten publishers more (publishers.jsonl): encoders and images by batch and format, FSDP, tensor ranks, experts. */
 static const bound further[] = {
     {"milabench, L40S", 0.14, 0.14, 22},
     {"milabench, H100", 0.155, 0.155, 20},

@@ -25,7 +25,7 @@ static void steps_are_met(void **state)
     golden_runs("published/xla.jsonl", kinds, KINDS, kind_of);
 }
 
-/* TensorFlow lays pictures of more than 16 bits out as NCHW, whatever the model says: matrix units then wait for turned
+/* TensorFlow lays images of more than 16 bits out as NCHW, whatever the model says: matrix units then wait for turned
  * ones, where a model that stays NHWC has none to turn. In 16 bits nothing differs. */
 static void pictures_lie_as_tensorflow_has_them(void **state)
 {

@@ -76,7 +76,7 @@ static void every_table_of_ours_is_read(void **state)
     assert_int_equal(3, op->u.conv.r);
     assert_int_equal(1, op->u.conv.s);
     assert_int_equal(2, op->u.conv.stride);
-    /* What stands for others: a row of pixels, a clip's depth among channels and pictures, the way back. Benchmark mode
+    /* What stands for others: a row of pixels, a clip's depth among channels and images, the way back. Benchmark mode
      * and fp32 filters of one channel are nobody's. */
     op = &row_of(&rows, "conv2d", 0.31)->op;
     assert_true(op->u.conv.dilated == 4 && op->u.conv.space == 1 && op->u.conv.h == 1 && op->u.conv.s == 3);

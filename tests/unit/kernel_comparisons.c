@@ -57,7 +57,7 @@ static void twice_the_work_is_not_cheaper(void **state)
             }
         assert_true(t.cases >= 500);
         /* cuDNN does fall so far on our H200 (layers.csv.gz, gradients of 7x7 filters over 7x7): 256 to 64 channels in
-         * NCHW take 0.261 ms of one picture and 0.043 of 16, 128 to 256 in NHWC 0.619 of 64 and 0.144 of 128:
+         * NCHW take 0.261 ms of one image and 0.043 of 16, 128 to 256 in NHWC 0.619 of 64 and 0.144 of 128:
          * a tenth below the first of these is still let through. */
         bool falls = !strcmp(kind_names[kind], "conv");
         assert_rare("twice the work is cheaper", kind_names[kind], &t, 0.015, falls ? 0.15 : 0.45);

@@ -187,7 +187,7 @@ static void depthwise_without_a_kernel_of_its_own(void **state)
         op.u.conv.nhwc = true;
         op.u.conv.s = rows[i].wide;
         op.u.conv.stride = rows[i].stride;
-        if (rows[i].wide != rows[i].tall) { /* a picture just large enough, as unequal padding is kept */
+        if (rows[i].wide != rows[i].tall) { /* an image just large enough, as unequal padding is kept */
             op.u.conv.pad = 0;
             op.u.conv.h = rows[i].size + rows[i].tall - 1;
             op.u.conv.w = rows[i].size + rows[i].wide - 1;
@@ -311,7 +311,7 @@ static void gradients_are_lent_the_forward_constants_of_their_gpu(void **state)
     assert_true(here > 1.5 && here < 3.5 && there > 4);
 }
 
-/* A picture's gradient without a stride is a convolution with turned filters, and goes by the same algorithm: filters
+/* An image's gradient without a stride is a convolution with turned filters, and goes by the same algorithm: filters
  * of 3x3 through Winograd's transform, faster than the peak allows their multiplications. With a stride it does not. */
 static void a_lent_gradient_of_a_picture_goes_as_the_result(void **state)
 {

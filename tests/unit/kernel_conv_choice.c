@@ -85,7 +85,7 @@ static void how_far_taps_lie_apart_decides(void **state)
     assert_true(far.way > near.way);
 }
 
-/* One dimension of 1,000 pixels, and a clip of 8 pictures, as those that stand for them (graph/convolution.c). */
+/* One dimension of 1,000 pixels, and a clip of 8 images, as those that stand for them (graph/convolution.c). */
 static void other_dimensions_were_asked_too(void **state)
 {
     (void)state;
@@ -154,7 +154,7 @@ static void formats_and_groups_are_known(void **state)
     }
 }
 
-/* PyTorch's own depthwise kernels pass over taps beside the picture: of 31x31 over 12x12 a third count. */
+/* PyTorch's own depthwise kernels pass over taps beside the image: of 31x31 over 12x12 a third count. */
 static void taps_beside_the_picture_are_passed_over(void **state)
 {
     (void)state;

@@ -185,7 +185,7 @@ static void who_computes(void **state)
 }
 
 /* Rows of data/measurements/h200/operators.jsonl: a thread of an NCHW interpolation goes through all channels, so that
- * small pictures of many take longest; going back, the more results share a pixel the longer each waits. Then of
+ * small images of many take longest; going back, the more results share a pixel the longer each waits. Then of
  * pictures.jsonl: cubic ones channels last, of the size that it has, with antialias, from a single pixel. */
 static void measured_interpolations(void **state)
 {

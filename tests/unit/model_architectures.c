@@ -187,7 +187,7 @@ static void contradictions_are_refused_where_they_stand(void **state)
          "quantization_config: bits", "expected 2, 3, 4 or 8"},
         {"{\"model_type\":\"zamba2\",\"num_attention_heads\":7}", "num_attention_heads", "must divide twice the width"},
         {"{\"model_type\":\"mllama\",\"text_config\":{\"num_hidden_layers\":4,\"cross_attention_layers\":[0,1,2,3]}}",
-         "cross_attention_layers", "4 of 4 layers look at pictures"},
+         "cross_attention_layers", "4 of 4 layers look at images"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -1,4 +1,4 @@
-/* What diffusers' denoisers and encoders of pictures, words and sound are: parameters and arithmetic as their libraries
+/* What diffusers' denoisers and encoders of images, words and sound are: parameters and arithmetic as their libraries
  * count them on the meta device (diffusers 0.42.1 and transformers 5.22.2 under PyTorch's FlopCounterMode), gradients
  * for every parameter that training reaches, and messages for configs that cannot be. */
 #include <math.h>
@@ -164,7 +164,7 @@ static void what_cannot_be_is_refused_where_it_stands(void **state)
         {"{\"model_type\":\"unet\",\"attention_head_dim\":[7,8,8,8]}",
          "7 heads must divide the 320 channels of stage 1"},
         {"{\"model_type\":\"wan\",\"patch_size\":[2,2,2]}", "patches are one frame of a square"},
-        {"{\"model_type\":\"wan\",\"added_kv_proj_dim\":5120}", "added_kv_proj_dim: the model for pictures in motion"},
+        {"{\"model_type\":\"wan\",\"added_kv_proj_dim\":5120}", "added_kv_proj_dim: the model for images in motion"},
         {"{\"model_type\":\"sd3\",\"num_layers\":2,\"dual_attention_layers\":[0,1]}", "2 of 2 layers attend twice"},
         {"{\"model_type\":\"flux\",\"sample_size\":100000}", "\"sample_size\" must be latents a side"},
         {"{\"model_type\":\"autoencoder_kl\",\"block_out_channels\":[100]}", "100 channels are not a multiple of 32"},

@@ -183,7 +183,7 @@ static void grouped_attention_and_convolution(void **state)
         "\"op\":\"view\","
         "\"in\":\"y\",\"shape\":[\"batch\",2312],\"out\":\"z\"}]}]}",
         FT_FORWARD_PASS);
-    assert_true(g->parameters == 8 * 3 * 9); /* 17 x 17 pictures of 8 channels, or the view would be refused */
+    assert_true(g->parameters == 8 * 3 * 9); /* 17 x 17 images of 8 channels, or the view would be refused */
 }
 
 static void broadcasts_give_the_larger_shape(void **state)

@@ -1,7 +1,7 @@
-/* Graph files: pictures, indices and elements. */
+/* Graph files: images, indices and elements. */
 #include "graphfile_graphs.h"
 
-/* -- pictures ---------------------------------------------------------------------------------- */
+/* -- images ---------------------------------------------------------------------------------- */
 
 static void convolutions_of_all_kinds(void **state)
 {
@@ -51,7 +51,7 @@ static void pictures_change_their_size(void **state)
     assert_int_equal(4 * 8 * 16 * 16, help_node(g, FT_FORWARD, "maxpool")->op.u.elementwise.numel);
     assert_int_equal(4 * 8 * 8 * 6, help_node(g, FT_FORWARD, "avgpool")->op.u.elementwise.numel);
     row_is(g, "adaptive_avgpool", "sum_rows", 32, 484);
-    /* EfficientNet's last pool has a window as wide as the model: no kernel reads beyond the picture. */
+    /* EfficientNet's last pool has a window as wide as the model: no kernel reads beyond the image. */
     g = FORWARD("{'op':'avgpool','in':'picture','window':1280,'ceil':true,'out':'c'},"
                 "{'op':'reshape','in':'c','shape':['batch',8],'out':'y'}");
     assert_int_equal(4 * 8, help_node(g, FT_FORWARD, "avgpool")->op.u.elementwise.numel);
@@ -66,7 +66,7 @@ static void pictures_change_their_size(void **state)
             "block \"b\", node 1 (avgpool): it takes [n, c, ...] of 3 to 5 axes, got 1");
 }
 
-/* Channels next to each other stay so through filters, norms and sums; a channels-first picture does not become so. */
+/* Channels next to each other stay so through filters, norms and sums; a channels-first image does not become so. */
 static void pictures_keep_their_order(void **state)
 {
     (void)state;

@@ -98,7 +98,7 @@ static void other_sizes_cannot_be_had(void **state)
 
 #define VIDEO(tokens) HEAD("'tokens':" tokens ",", "'x':{'shape':['batch','seq',64]}") RELU TAIL
 
-/* 21 latent frames of 16 by 22 tokens; a picture in rows of 32. */
+/* 21 latent frames of 16 by 22 tokens; an image in rows of 32. */
 static void lengths_of_pictures_and_videos(void **state)
 {
     (void)state;

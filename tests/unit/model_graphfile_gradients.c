@@ -220,7 +220,7 @@ static void pictures(void **state)
     g = PICTURE("{'op':'upsample','in':'t','shape':['batch',8,16,16],'mode':'cubic','antialias':true,'out':'y'}");
     assert_true(walking(g, FT_FORWARD, FT_WALK_SMOOTH) && walking(g, FT_BACKWARD, FT_WALK_SMOOTH_BACKWARD));
     assert_true(walking(g, FT_FORWARD, FT_WALK_SMOOTH)->trips == 64); /* eight pixels an axis */
-    /* One pixel lies both ways: as the model's pictures do (tests/cli/catalogue_nets.case has the other). */
+    /* One pixel lies both ways: as the model's images do (tests/cli/catalogue_nets.case has the other). */
     g = PICTURE("{'op':'mean','in':'t','axes':[2,3],'keepdim':true,'out':'p'},{'op':'relu','in':'p','out':'q'},"
                 "{'op':'upsample','in':'q','shape':['batch',8,9,9],'mode':'linear','out':'y'}");
     assert_true(walking(g, FT_FORWARD, FT_WALK_LINEAR_LAST) && walking(g, FT_BACKWARD, FT_WALK_LINEAR_LAST_BACKWARD));
@@ -236,7 +236,7 @@ static void pictures(void **state)
         "{'op':'linear','in':'w','features':2,'out':'at'},{'op':'detach','in':'t','out':'u'},"
         "{'op':'grid_sample','in':['u','at'],'mode':'cubic','border':true,'out':'y'}");
     assert_true(help_count(g, FT_BACKWARD, "fill") == 0 && help_count(g, FT_BACKWARD, "grid_sample") == 1);
-    /* Windows: a copy and a kernel for each picture; one kernel puts them together. Each is the other's gradient. */
+    /* Windows: a copy and a kernel for each image; one kernel puts them together. Each is the other's gradient. */
 #define CUT "{'op':'unfold','in':'t','window':[3,3],'stride':[2,2],'shape':['batch',72,225],"
     g = PICTURE(CUT "'out':'y'}");
     const ft_node *cut = walking(g, FT_FORWARD, FT_WALK_UNFOLD), *put = walking(g, FT_BACKWARD, FT_WALK_FOLD);

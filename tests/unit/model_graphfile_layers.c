@@ -194,7 +194,7 @@ static void what_was_counted_at_a_convolution_is_read(void **state)
 #undef CONV
 }
 
-/* A clip stands for pictures whose channels are those of its depth; the operator says so, both ways. Few channels run
+/* A clip stands for images whose channels are those of its depth; the operator says so, both ways. Few channels run
  * on vector units and take no workspace. */
 static void clips_stand_among_pictures(void **state)
 {

@@ -273,7 +273,7 @@ static void norms(void **state)
     /* A convolution whose filters lie channels last turns it back. */
     g = FORWARD("{'op':'groupnorm','in':'turned','groups':4,'out':'g'},{'op':'conv2d','in':'g','k':8,'r':3,'out':'y'}");
     assert_int_equal(2, help_count(g, FT_FORWARD, "transpose"));
-    /* Joined, pictures that all lie channels last stay so: a convolution behind them turns nothing. */
+    /* Joined, images that all lie channels last stay so: a convolution behind them turns nothing. */
     g = FORWARD(
         "{'op':'cat','in':['turned','turned'],'axis':1,'out':'c'},{'op':'conv2d','in':'c','k':8,'r':3,'out':'y'}");
     assert_true(help_node(g, FT_FORWARD, "conv2d")->op.u.conv.nhwc && help_count(g, FT_FORWARD, "transpose") == 0);

@@ -53,7 +53,7 @@ static void shapes_that_do_not_fit(void **state)
             "v of "
             "equal heads and lengths, q and k of equal dim, heads of q a multiple of k's");
     refused(OF("{\"op\":\"cross_entropy\",\"in\":\"x\",\"pixels\":[8,8],\"out\":\"y\"}"), FT_E_RANGE,
-            "block \"b\", node 1 (cross_entropy): \"pixels\" must have the axes of a picture behind its channels");
+            "block \"b\", node 1 (cross_entropy): \"pixels\" must have the axes of an image behind its channels");
     refused(OF("{\"op\":\"conv2d\",\"in\":\"x\",\"k\":1,\"r\":1,\"out\":\"y\"}"), FT_E_RANGE,
             "block \"b\", node 1 (conv2d): a convolution takes [n, c, h, w], got 2 axes");
     refused(FILE_OF(",\"repeat\":3,\"in\":\"x\"", "{\"op\":\"linear\",\"in\":\"x\",\"features\":8,\"out\":\"y\"}"),

@@ -36,7 +36,7 @@ static void test_refusals(void **state)
     refused(X "node Transpose x -> y perm=0,1,2\n" Y, FT_E_RANGE, "\"perm\" has 3 axes, the tensor 2");
     refused(X "node Transpose x -> y perm=1,1\n" Y, FT_E_RANGE, "names axis 1 twice");
     refused(X "node Softmax x -> y axis=2\n" Y, FT_E_RANGE, "axis 2 of a tensor of 2 axes");
-    refused(X "init w float 8 3 3 3\nnode Conv x w -> y\n" Y, FT_E_RANGE, "filters of 4 axes for pictures of 2");
+    refused(X "init w float 8 3 3 3\nnode Conv x w -> y\n" Y, FT_E_RANGE, "filters of 4 axes for images of 2");
     refused("opset 17\nin x float 1 4 8 8\ninit w float 8 3 3 3\nnode Conv x w -> y\nout y float 1\n", FT_E_RANGE,
             "4 channels in 1 groups");
     refused("opset 17\nin x float 1 3 2 2\ninit w float 8 3 3 3\nnode Conv x w -> y\nout y float 1\n", FT_E_RANGE,

@@ -1,4 +1,4 @@
-/* Decoders that look at an encoder of pictures, two stacks that share keys, drafters, canvases: whose tokens count,
+/* Decoders that look at an encoder of images, two stacks that share keys, drafters, canvases: whose tokens count,
  * what rests in a step of decoding, and what of their configs is refused where it stands. */
 #include <math.h>
 #include <setjmp.h>

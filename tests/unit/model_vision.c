@@ -1,4 +1,4 @@
-/* Models of pictures: parameters as their libraries count them, the kernels that a profiler saw one step launch, and
+/* Models of images: parameters as their libraries count them, the kernels that a profiler saw one step launch, and
  * what must hold for any of them. The counts are operators with at least one kernel, of transformers 5.17 on PyTorch
  * 2.11 and an H200, in bf16 with scaled_dot_product_attention. */
 #include <math.h>

@@ -104,7 +104,7 @@ static void pruned_search_finds_what_all_of_it_finds(void **state)
     if (spared < CASES / 2) fail_msg("pruning spared much in %zu of %d cases", spared, CASES);
 }
 
-/* Eight pictures, or eight short sentences, fill no GPU. */
+/* Eight images, or eight short sentences, fill no GPU. */
 static void short_sequences_and_pictures_come_in_large_micro_batches(void **state)
 {
     (void)state;

@@ -63,7 +63,7 @@ class Offline(Part):
 
 @dataclass(frozen=True, kw_only=True)
 class Generation(Part):
-    """One batch of pictures or videos of their prompts, by the pipeline around a denoiser; ``parts`` says where the time goes."""
+    """One batch of images or videos of their prompts, by the pipeline around a denoiser; ``parts`` says where the time goes."""
 
     pipeline: str = ""
     seconds: float = 0
@@ -124,7 +124,7 @@ class Infer(Drawn):
             )
         if self.generation:
             p = self.generation
-            what = "video" if p.frames else "picture"
+            what = "video" if p.frames else "image"
             sheet.add(what, f"{number(p.seconds)} s", f"{p.steps} steps of {p.image_size}, {p.execution}")
             rows = [[str(each["part"]), str(each.get("model", "")), number(each["seconds"])] for each in p.parts]
             sheet.tables.append(Table(f"A {what} of its prompt", ["part", "model", "seconds"], rows))

@@ -131,7 +131,7 @@ class Step(Answer):
         return sheet
 
     def _without_length(self) -> bool:
-        """Whether samples are pictures: the program then counts each as one token. A text of one token is a text."""
+        """Whether samples are images: the program then counts each as one token. A text of one token is a text."""
         if not self.samples_per_s_per_gpu or self.tokens_per_s_per_gpu not in (None, self.samples_per_s_per_gpu):
             return False
         return self.request.get("seq") != 1 and self.request.get("task") != "decode"

@@ -203,7 +203,7 @@ def _input(low: Lowering, x: Value) -> dict[str, Any]:
     entry: dict[str, Any] = {"shape": list(x.shape) or [1]}
     if not low.is_main(x.dtype):
         entry["dtype"] = low.word(x.dtype)
-    # a picture of one pixel lies both ways: PyTorch takes it as NCHW (c10's is_channels_last_strides_2d)
+    # an image of one pixel lies both ways: PyTorch takes it as NCHW (c10's is_channels_last_strides_2d)
     if len(x.shape) == 4 and x.stride[1] == 1 and x.shape[1] > 1 and x.shape[2] * x.shape[3] > 1:
         entry["layout"] = "nhwc"
     return entry

@@ -55,7 +55,7 @@ class _Counted(TorchDispatchMode):
 
 def _copied(x: torch.Tensor) -> int:
     """Bytes of the copy that PyTorch makes of a sequence which lies turned, before it is convolved (ATen's Convolution.cpp).
-    How pictures lie is not known here: convolutions over tensors without memory do not keep channels last."""
+    How images lie is not known here: convolutions over tensors without memory do not keep channels last."""
     return x.numel() * x.element_size() if x.dim() == 3 and not x.is_contiguous() else 0
 
 

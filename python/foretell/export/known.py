@@ -1,4 +1,4 @@
-"""Models whose loops and sizes follow whole numbers among their inputs: places of pictures, lengths, steps.
+"""Models whose loops and sizes follow whole numbers among their inputs: places of images, lengths, steps.
 
 A capture knows no values. Where it fails because the model looks at some, it is tried once more with small whole numbers of
 the example as constants, which PyTorch then follows: every operator on nothing but constants is computed, and code may look at

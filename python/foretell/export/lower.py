@@ -139,7 +139,7 @@ def _simplify(low: Lowering) -> None:
 
 def _tells_more(before: Node, node: Node) -> bool:
     """Pictures as rows of tokens, ``x.flatten(2).transpose(1, 2)``: as one view the new order would be lost, and with it
-    the copy that every norm makes of a stream that stays so. Tokens as pictures, ``x.transpose(1, 2).view(b, c, h, w)``:
+    the copy that every norm makes of a stream that stays so. Tokens as images, ``x.transpose(1, 2).view(b, c, h, w)``:
     their channels lie last, which convolutions like; so do those of ``x.unflatten(1, (h, w)).permute(0, 3, 1, 2)``."""
     if before.op == "transpose" and node.op == "view" and len(before.out.shape) in (3, 4) and _channels_last(node.out):
         node.keys.pop("strided", None)  # by x's strides: the reader has them
@@ -150,7 +150,7 @@ def _tells_more(before: Node, node: Node) -> bool:
 
 
 def _channels_last(x: Value) -> bool:
-    """Pictures whose channels lie innermost, with or without gaps between pictures (tokens behind a class token)."""
+    """Pictures whose channels lie innermost, with or without gaps between images (tokens behind a class token)."""
     if len(x.shape) != 4 or x.shape[1] <= 1 or x.stride[1] != 1:
         return False
     _, c, _, w = x.shape

@@ -212,7 +212,7 @@ def _conv(low: Lowering, call: Call) -> None:
     x, w, bias = low.now(call.args[0]), low.now(call.args[1]), call.arg(2, "bias")
     dims = len(w.shape) - 2
     out = call.out
-    if len(x.shape) == dims + 1:  # one picture without a batch
+    if len(x.shape) == dims + 1:  # one image without a batch
         x, out = batched(low, x), low.value((1, *call.out.shape), call.out.dtype)
     stride = _pair(call.arg(3, "stride", 1), dims)
     transposed = "transpose" in call.op
@@ -258,7 +258,7 @@ def _conv(low: Lowering, call: Call) -> None:
         bias = None
     elif bias is not None:
         made = low.value(out.shape, out.dtype, out.stride)
-    if _channels_last(x) and not _channels_last(out):  # cuDNN's result lies as its pictures do; a capture forgets it
+    if _channels_last(x) and not _channels_last(out):  # cuDNN's result lies as its images do; a capture forgets it
         made.stride = out.stride = _last(out.shape)
         low.restrided.update((made, out))
     low.emit(f"conv{dims}d", operands, made, keys, parameters)

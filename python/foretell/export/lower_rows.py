@@ -87,7 +87,7 @@ def _rms_norm(low: Lowering, call: Call) -> None:
 
 @rule("group_norm")
 def _group_norm(low: Lowering, call: Call) -> None:
-    # instance_norm has no rule: it is a batch norm of one picture with as many channels as there were of all, and
+    # instance_norm has no rule: it is a batch norm of one image with as many channels as there were of all, and
     # falls into that by itself
     _norm(low, "groupnorm", call, call.arg(2, "weight"), call.arg(3, "bias"), {"groups": int(call.args[1])})
 
@@ -224,7 +224,7 @@ def _transform(low: Lowering, call: Call) -> None:
     low.emit("fft", [x], call.out, {"bytes": passes * (x.bytes + call.out.bytes), "shape": list(call.out.shape)})
 
 
-# -- pictures ----------------------------------------------------------------------------------------
+# -- images ----------------------------------------------------------------------------------------
 
 
 def _sizes(value: Any, dims: int) -> list[int]:
@@ -323,7 +323,7 @@ def _upsample(low: Lowering, call: Call) -> None:
 
 @rule("im2col", "col2im")
 def _windows(low: Lowering, call: Call) -> None:
-    """F.unfold and F.fold; a single picture has no batch."""
+    """F.unfold and F.fold; a single image has no batch."""
     x, out, first = low.now(call.args[0]), call.out, 1 if call.op == "im2col" else 2
     window, stride = call.arg(first, "kernel_size", None), call.arg(first + 3, "stride", None)
     shape = list(out.shape)

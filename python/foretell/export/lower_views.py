@@ -52,7 +52,7 @@ def shares_memory(x: Value, shape: tuple[int, ...]) -> bool:
 
 
 def batched(low: Lowering, x: Value) -> Value:
-    """x with an axis of one before the others: pictures that came alone."""
+    """x with an axis of one before the others: images that came alone."""
     out = low.value((1, *x.shape), x.dtype, (x.numel, *x.stride))
     low.view(x, out)
     return out

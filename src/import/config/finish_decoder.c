@@ -120,7 +120,7 @@ ft_status ft__finish_recurrent_gemma(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
-/* Layers that look at pictures are passed by without them: their weights lie beside, as the tower's and its projector's
+/* Layers that look at images are passed by without them: their weights lie beside, as the tower's and its projector's
  * do. Embeddings have eight rows more than the head. */
 ft_status ft__finish_mllama(const ft_reading *r, ft_arch *a)
 {
@@ -134,12 +134,12 @@ ft_status ft__finish_mllama(const ft_reading *r, ft_arch *a)
     int64_t kv = a->kv_heads > 0 ? a->kv_heads : a->heads;
     if (cross_layers >= a->layers)
         return ft__config_fail(r, FT_E_RANGE, "cross_attention_layers",
-                               "%" PRId64 " of %" PRId64 " layers look at pictures", cross_layers, a->layers);
+                               "%" PRId64 " of %" PRId64 " layers look at images", cross_layers, a->layers);
     double wide = (double)a->hidden, attention = 2 * (double)(a->heads * dim + kv * dim), network = 3 * (double)a->ffn;
     a->layers -= cross_layers;
     a->beside += (double)cross_layers * (wide * (attention + network + 2) + 2 * (double)dim + 2);
     a->beside += wide * (SEEN + 1 + MORE_ROWS);
-    /* A row for each patch of a picture, and nine times four of them for shapes and tiles; the trait has 448 pixels'.
+    /* A row for each patch of an image, and nine times four of them for shapes and tiles; the trait has 448 pixels'.
      */
     enum { PATCH = 14, USUAL_ROWS = 1025, TABLES = 1 + 9 * 4, TOWER_WIDTH = 1280, MOST_PIXELS = 1 << 16 };
     const json_t *eye = json_object_get(r->whole, "vision_config");

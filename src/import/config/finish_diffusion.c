@@ -1,6 +1,6 @@
 /* finish_diffusion.c: what a table cannot say of what diffusers saves of its denoisers: Flux, Stable Diffusion 3, Wan,
  * and the UNet of Stable Diffusion 1, 2 and XL. The size of a sample is the library's where it has one (sample_size)
- * and the usual picture or video otherwise. */
+ * and the usual image or video otherwise. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 enum { LARGEST = 65536 };
 
-/* The width is heads times their width; patches must fit the picture. */
+/* The width is heads times their width; patches must fit the image. */
 ft_status ft__finish_joint(const ft_reading *r, ft_arch *a)
 {
     const char *norm = NULL;
@@ -45,7 +45,7 @@ ft_status ft__finish_wan(const ft_reading *r, ft_arch *a)
     if (!json_is_null(json_object_get(r->config, "added_kv_proj_dim")) &&
         json_object_get(r->config, "added_kv_proj_dim"))
         return ft__config_fail(r, FT_E_UNSUPPORTED, "added_kv_proj_dim",
-                               "the model for pictures in motion attends to a picture's tokens too, which is not "
+                               "the model for images in motion attends to an image's tokens too, which is not "
                                "modelled");
     if (a->heads > ((int64_t)1 << 31) / a->head_dim)
         return ft__config_fail(r, FT_E_RANGE, "num_attention_heads",

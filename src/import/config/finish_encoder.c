@@ -79,7 +79,7 @@ ft_status ft__finish_whisper(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
-/* T5's, and beside it a product in each stack that cuts pictures, and two tables of places on a page. */
+/* T5's, and beside it a product in each stack that cuts images, and two tables of places on a page. */
 ft_status ft__finish_udop(const ft_reading *r, ft_arch *a)
 {
     int64_t patch = 16, places = 1024, channels = 3;

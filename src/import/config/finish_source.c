@@ -1,17 +1,17 @@
-/* finish_source.c: what a table cannot say of decoders that look at an encoder of pictures or of words. */
+/* finish_source.c: what a table cannot say of decoders that look at an encoder of images or of words. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "base/json.h"
 #include "import/config/finish.h"
 
-/* Whatever decodes looks at what an encoder of pictures made. Where their widths differ, and the decoder does not say
+/* Whatever decodes looks at what an encoder of images made. Where their widths differ, and the decoder does not say
  * that its products take the encoder's, one product lies between them. */
 ft_status ft__finish_captions(const ft_reading *r, ft_arch *a)
 {
     if (a->design != FT_DECODER_ONLY && a->design != FT_ENCODER_ONLY)
         return ft__config_fail(r, FT_E_UNSUPPORTED, "model_type",
-                               "such a decoder of pictures is not modelled: bert, gpt2, trocr and their like are");
+                               "such a decoder of images is not modelled: bert, gpt2, trocr and their like are");
     a->cross = a->causal = true;
     if (a->cross_width > 0 && a->cross_width != a->tower_hidden)
         return ft__config_fail(r, FT_E_RANGE, ft__config_word(r, offsetof(ft_arch, cross_width), "cross_width"),

@@ -1,4 +1,4 @@
-/* finish_vision.c: what a table cannot say of pictures and of what is no transformer. */
+/* finish_vision.c: what a table cannot say of images and of what is no transformer. */
 #include <inttypes.h>
 
 #include "base/json.h"
@@ -10,10 +10,10 @@ ft_status ft__finish_vit(const ft_reading *r, ft_arch *a)
 {
     if (a->image > largest_image)
         return ft__config_fail(r, FT_E_RANGE, ft__config_word(r, offsetof(ft_arch, image), "image_size"),
-                               "pictures of %" PRId64 " pixels a side; at most %" PRId64 " are supported", a->image,
+                               "images of %" PRId64 " pixels a side; at most %" PRId64 " are supported", a->image,
                                largest_image);
     if (a->patch > a->image)
-        return ft__config_fail(r, FT_E_RANGE, "patch_size", "patches of %" PRId64 " in pictures of %" PRId64 " pixels",
+        return ft__config_fail(r, FT_E_RANGE, "patch_size", "patches of %" PRId64 " in images of %" PRId64 " pixels",
                                a->patch, a->image);
     FT_TRY(ft__config_ratio(r, a));
     if (a->ffn_ratio > 0 && a->hidden < (1 << 24)) { /* in place of a width */
@@ -87,7 +87,7 @@ static ft_status read_stages(const ft_reading *r, ft_arch *a)
     for (int64_t i = 0; i < depths; i++) a->layers += a->depth[i];
     if (a->image > largest_image)
         return ft__config_fail(r, FT_E_RANGE, "image_size",
-                               "pictures of %" PRId64 " pixels a side; at most %" PRId64 " are supported", a->image,
+                               "images of %" PRId64 " pixels a side; at most %" PRId64 " are supported", a->image,
                                largest_image);
     return FT_OK;
 }
@@ -150,7 +150,7 @@ ft_status ft__finish_fast_vlm(const ft_reading *r, ft_arch *a)
     return FT_OK;
 }
 
-/* As many parameters again as the tower of pictures has: CLIP's, with a class, positions and norms at both ends. */
+/* As many parameters again as the tower of images has: CLIP's, with a class, positions and norms at both ends. */
 ft_status ft__finish_second_tower(const ft_reading *r, ft_arch *a)
 {
     const double h = (double)a->tower_hidden, f = (double)a->tower_ffn, p = (double)a->tower_patch;

@@ -71,7 +71,7 @@ static ft_status read_step(const ft_reading *r, const json_t *spec, ft_project_s
     case FT_STEP_ACT:
     case FT_STEP_GLU: return act ? ft__config_activation(r, "project", act, &out->activation) : FT_OK;
     case FT_STEP_POOL:
-        if (json_is_string(value)) return FT_OK; /* "tokens": as many as the picture becomes */
+        if (json_is_string(value)) return FT_OK; /* "tokens": as many as the image becomes */
         return read_width(r, value, &out->width);
     case FT_STEP_MERGE:
     case FT_STEP_LINEAR: return read_width(r, value, &out->width);
@@ -89,7 +89,7 @@ static ft_status read_steps(const ft_reading *r, const json_t *list, ft_arch *a)
     a->step_count = (int32_t)json_array_size(list);
     for (int32_t i = 0; i < a->step_count; i++) FT_TRY(read_step(r, json_array_get(list, (size_t)i), &a->steps[i]));
     int64_t merged = 1;
-    for (int32_t i = 0; i < a->step_count; i++) { /* tokens of a picture follow from what is merged */
+    for (int32_t i = 0; i < a->step_count; i++) { /* tokens of an image follow from what is merged */
         bool merges = a->steps[i].kind == FT_STEP_MERGE || a->steps[i].kind == FT_STEP_POOL;
         if (merges && a->steps[i].width > 1 && a->steps[i].width < 64) merged *= a->steps[i].width;
         if (a->steps[i].kind == FT_STEP_CONV && a->steps[i].stride > 1) merged *= a->steps[i].stride;
@@ -100,7 +100,7 @@ static ft_status read_steps(const ft_reading *r, const json_t *list, ft_arch *a)
 
 /* -- the tower --------------------------------------------------------------------------------------- */
 
-/* Sizes of pictures and patches may stand as two: [448, 448] is read as 448. */
+/* Sizes of images and patches may stand as two: [448, 448] is read as 448. */
 static ft_status read_eye(const ft_reading *eye, const char *name, const ft_model_trait *trait, ft_arch *a)
 {
     ft_config_key keys[2] = {{.name = name, .kind = trait->kind, .offset = trait->offset}, FT_KEY_END};

@@ -76,7 +76,7 @@ static bool is_text(const json_t *input)
            json_array_size(json_object_get(input, "shape")) == 2;
 }
 
-/* "tokens": what the length counts, of a file that was exported over a picture's or a video's tokens. */
+/* "tokens": what the length counts, of a file that was exported over an image's or a video's tokens. */
 static ft_status read_tokens(const json_t *file, const char *where, ft_arch *out, ft_error *err)
 {
     static const char *const keys[] = {"pixels", "span", "row", "height", "width", "frames"};

@@ -48,7 +48,7 @@ static bool known_keys(ft_graph_reader *r, const json_t *object, const char *con
     return false;
 }
 
-/* How a picture lies: channels next to each other or not. False after an error. */
+/* How an image lies: channels next to each other or not. False after an error. */
 static bool read_layout(ft_graph_reader *r, const json_t *value, const char *name, ft_named *n)
 {
     const json_t *said = json_object_get(value, "layout");
@@ -289,7 +289,7 @@ static void read_file(ft_graph_reader *r)
     }
 }
 
-/* Whether Inductor turns its pictures to channels-last: the net is read once more beside this one to see its filters.
+/* Whether Inductor turns its images to channels-last: the net is read once more beside this one to see its filters.
  * In fp32 they stay as they lie: that is unmeasured, and cuDNN's kernels without TF32 want them so. */
 static bool turned_by_compiler(const ft_maker *m)
 {

@@ -60,7 +60,7 @@ static bool filter_result(ft_graph_reader *r, ft_convolution *f, const ft_named 
     return ft__graphfile_possible(r, f->space + 2, dim);
 }
 
-/* How the picture is kept: as [n*pixels, c] where channels lie next to each other, otherwise as [n*c, pixels]. */
+/* How the image is kept: as [n*pixels, c] where channels lie next to each other, otherwise as [n*c, pixels]. */
 static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last)
 {
     ft_build *b = ft__graphfile_build(r);
@@ -71,7 +71,7 @@ static ft_ref picture(ft_graph_reader *r, ft_at at, const ft_named *x, bool last
     return ft__view_as(b, x->ref, x->dim[0] * pixels, x->dim[1], FT_IN_ORDER);
 }
 
-/* Filters whose channels lie next to each other, as the model's pictures came in, ask the same of every picture: one
+/* Filters whose channels lie next to each other, as the model's images came in, ask the same of every image: one
  * that does not lie so (a group norm's result) is turned first (ATen/native/ConvUtils.h, suggested memory format). */
 static bool turned_first(ft_graph_reader *r, const ft_named *x)
 {
@@ -81,7 +81,7 @@ static bool turned_first(ft_graph_reader *r, const ft_named *x)
     return (r->nhwc || r->turned) && x->dims > 3 && x->dim[1] > 1 && !x->unordered && !ft__graphfile_channels_last(x);
 }
 
-/* Whether a convolution of x gives channels last. A picture of one pixel lies both ways: as the filters do. */
+/* Whether a convolution of x gives channels last. An image of one pixel lies both ways: as the filters do. */
 static bool lies_last(ft_graph_reader *r, const ft_named *x)
 {
     const bool point = ft__graphfile_span(x, 2, x->dims) == 1;
@@ -104,15 +104,15 @@ static ft_ref convolved(ft_graph_reader *r, ft_at at, const ft_convolution *f, c
     ft_conv_shape s = ft__convolution_shape(f);
     double drawn = (double)s.n * (double)s.c * (double)s.h * (double)s.w;
     if (!(drawn <= 1e18 && (double)s.n * (double)s.k <= 1e18)) {
-        ft__graphfile_fail(r, FT_E_RANGE, "a picture of %.4g elements is too large for any machine", drawn);
+        ft__graphfile_fail(r, FT_E_RANGE, "an image of %.4g elements is too large for any machine", drawn);
         return FT_NONE;
     }
-    /* Some of a picture's channels are copied together first. */
+    /* Some of an image's channels are copied together first. */
     ft_ref in = cut ? ft__copy(b, at, x->ref, x->dim[0] * ft__graphfile_span(x, 2, x->dims), x->dim[1])
                     : picture(r, at, x, last && !turned);
     if (turned) in = ft__turned(b, at, in, x->dim[0] * ft__graphfile_span(x, 2, x->dims), x->dim[1]);
     b->channels_last = last;
-    /* Filters stand as the model's pictures came in; others are turned each time, by a compiler not those of one
+    /* Filters stand as the model's images came in; others are turned each time, by a compiler not those of one
      * pixel, which lie both ways. */
     if (last && !r->nhwc && s.c / s.groups > 1 && !(r->turned && taps == 1))
         ft__no_grad_kernels(b, at, "copy", FT_NONE, outer, inner, ft__tensor_of(b, in)->element_bytes, 1);
@@ -199,7 +199,7 @@ static ft_named like_picture(const ft_named *x, const int64_t *dim)
     return out;
 }
 
-/* Rows and columns of a picture as it is kept. */
+/* Rows and columns of an image as it is kept. */
 static int64_t kept_rows(const ft_named *n, bool last)
 {
     return n->dim[0] * (last ? ft__graphfile_span(n, 2, n->dims) : n->dim[1]);
@@ -270,7 +270,7 @@ void ft__read_pool(ft_graph_reader *r, ft_at at)
         }
         dim[2 + i] = (int64_t)out;
         whole *= (double)window[i];
-        taps *= fmin((double)window[i], ceil(in / (double)dilation[i])); /* kernels clip windows to the picture */
+        taps *= fmin((double)window[i], ceil(in / (double)dilation[i])); /* kernels clip windows to the image */
     }
     if (!ft__graphfile_possible(r, x.dims, dim)) return;
     bool last = ft__graphfile_channels_last(&x);
@@ -306,7 +306,7 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
         return;
     }
     double pixels = pixels_of(&x);
-    /* A picture of one pixel lies both ways: as the model's do. Tokens behind a class token leave gaps. */
+    /* An image of one pixel lies both ways: as the model's do. Tokens behind a class token leave gaps. */
     bool last = ft__graphfile_cut_channels(&x) ||
                 (ft__graphfile_channels_last(&x) && (pixels > 1 || r->nhwc || r->turned));
     ft_named out = ft__graphfile_fresh(FT_NONE, x.dims, dim);
@@ -339,7 +339,7 @@ void ft__read_resized(ft_graph_reader *r, ft_at at)
     ft__graphfile_give(r, 0, &out);
 }
 
-/* A picture in other pixels, interpolated (mode bilinear). */
+/* An image in other pixels, interpolated (mode bilinear). */
 void ft__graphfile_interpolated(ft_graph_reader *r, ft_at at, const ft_named *x, const int64_t *pixels, ft_named *out)
 {
     int64_t dim[FT_GRAPHFILE_DIMS];

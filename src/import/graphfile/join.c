@@ -49,7 +49,7 @@ void ft__read_cat(ft_graph_reader *r, ft_at at)
     int dims;
     int64_t dim[FT_GRAPHFILE_DIMS];
     double sum = 0, run = 1;
-    bool last = true; /* pictures that all lie channels last are joined so */
+    bool last = true; /* images that all lie channels last are joined so */
     ft_values values = FT_FLOATS;
     if (json_object_get(r->at, "axis") ? !side_by_side(r, count, &dims, dim)
                                        : !ft__graphfile_shape(r, json_object_get(r->at, "shape"), "shape", &dims, dim))

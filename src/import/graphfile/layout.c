@@ -159,7 +159,7 @@ bool ft__graphfile_merges(const ft_named *n, int kept)
     return true;
 }
 
-/* Pictures whose channels lie next to each other are kept as rows of channels, whatever the order of their axes. */
+/* Images whose channels lie next to each other are kept as rows of channels, whatever the order of their axes. */
 static bool as_pixels(const ft_graph_reader *r, const ft_named *n)
 {
     return r->pictures && (n->dim[0] > 1 || r->m->work->batch == 1) && ft__graphfile_channels_last(n);
@@ -196,7 +196,7 @@ void ft__graphfile_walks_across(ft_graph_reader *r, double elements)
 static ft_ref in_order(ft_graph_reader *r, ft_at at, const ft_named *x)
 {
     ft_build *b = ft__graphfile_build(r);
-    /* A picture whose memory has another order: the copy turns it round. */
+    /* An image whose memory has another order: the copy turns it round. */
     if (!ft__tensor_of(b, x->ref)->strided && !ft__graphfile_in_order(x))
         return ft__transpose(b, at, x->ref, ft__graphfile_rows(x->dims, x->dim), x->dim[x->dims - 1]);
     /* An expansion is copied from what it repeats: that is what memory delivers. */

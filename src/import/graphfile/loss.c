@@ -4,8 +4,8 @@
 #include "graph/emit.h"
 #include "import/graphfile/reader.h"
 
-/* A row of logits for every position. Of a picture that the loss looks at in more pixels than it was made in, one for
- * each of those: classes lie a picture apart, which the kernel walks as they lie. */
+/* A row of logits for every position. Of an image that the loss looks at in more pixels than it was made in, one for
+ * each of those: classes lie an image apart, which the kernel walks as they lie. */
 static ft_ref by_classes(ft_graph_reader *r, ft_at at, const ft_named *x)
 {
     int dims;
@@ -14,7 +14,7 @@ static ft_ref by_classes(ft_graph_reader *r, ft_at at, const ft_named *x)
     if (!said) return ft__graphfile_by_rows(r, at, x);
     if (!ft__graphfile_shape(r, said, "pixels", &dims, pixels)) return FT_NONE;
     if (dims != x->dims - 2 || dims < 1) {
-        ft__graphfile_fail(r, FT_E_RANGE, "\"pixels\" must have the axes of a picture behind its channels");
+        ft__graphfile_fail(r, FT_E_RANGE, "\"pixels\" must have the axes of an image behind its channels");
         return FT_NONE;
     }
     ft_named wide;

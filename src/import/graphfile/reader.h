@@ -13,7 +13,7 @@ typedef enum ft_values { FT_FLOATS, FT_INTEGERS, FT_BOOLS } ft_values;
 
 /* A name and the tensor behind it, with the shape that the file means. `stride` says where elements lie, as PyTorch
  * counts them. The graph's tensor has rows and columns: those of the shape (all axes but the last, and the last) or,
- * where memory is dense in another order, of that order (a picture [n, c, h, w] kept as [n*h*w, c]). */
+ * where memory is dense in another order, of that order (an image [n, c, h, w] kept as [n*h*w, c]). */
 typedef struct ft_named {
     const char *name;
     ft_ref ref;
@@ -44,9 +44,9 @@ typedef struct ft_graph_reader {
     const json_t *at;    /* that node */
     const json_t *nodes; /* of the block */
     ft_ref first_fresh;  /* tensors from here on were made by the node being read */
-    bool pictures;       /* a convolution was read: four axes are a picture's */
-    bool nhwc;           /* the model's pictures come in channels-last, and so stand its filters */
-    bool turned;         /* a compiler turns pictures as they come in, filters each time (graph/turned.c) */
+    bool pictures;       /* a convolution was read: four axes are an image's */
+    bool nhwc;           /* the model's images come in channels-last, and so stand its filters */
+    bool turned;         /* a compiler turns images as they come in, filters each time (graph/turned.c) */
     ft_ref mask;         /* of eager attention: made once; FT_NONE */
     int64_t mask_rows, mask_cols;
 } ft_graph_reader;
@@ -103,7 +103,7 @@ void ft__graphfile_contiguous(ft_named *n);                       /* strides of 
 void ft__graphfile_dense_like(ft_named *n, const ft_named *like); /* dense, axes in the order of `like`'s memory */
 bool ft__graphfile_in_order(const ft_named *n);
 bool ft__graphfile_channels_last(const ft_named *n);
-/* Some of the channels of such a picture: PyTorch takes it to lie so too, with gaps. */
+/* Some of the channels of such an image: PyTorch takes it to lie so too, with gaps. */
 bool ft__graphfile_cut_channels(const ft_named *n); /* dense, and the second axis is the innermost */
 void ft__graphfile_set_channels_last(ft_named *n);
 ft_order ft__graphfile_order(const ft_named *n);
@@ -115,7 +115,7 @@ bool ft__graphfile_merges(const ft_named *n, int kept);
 ft_ref ft__graphfile_matrix(ft_graph_reader *r, ft_at at, const ft_named *x, int64_t rows, int64_t cols);
 /* x as rows of its last axis. */
 ft_ref ft__graphfile_by_rows(ft_graph_reader *r, ft_at at, const ft_named *x);
-/* A picture in as many pixels a side, interpolated. */
+/* An image in as many pixels a side, interpolated. */
 void ft__graphfile_interpolated(ft_graph_reader *r, ft_at at, const ft_named *x, const int64_t *pixels, ft_named *out);
 /* A view of x as this shape and these strides. */
 ft_ref ft__graphfile_seen(ft_graph_reader *r, ft_ref x, const ft_named *as);

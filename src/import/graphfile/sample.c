@@ -1,4 +1,4 @@
-/* sample.c: pictures of a graph file that are read at places of another tensor (graph/sample.h). */
+/* sample.c: images of a graph file that are read at places of another tensor (graph/sample.h). */
 #include "graph/sample.h"
 
 #include "graph/emit.h"

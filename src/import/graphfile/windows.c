@@ -1,4 +1,4 @@
-/* windows.c: pictures of a graph file that are cut into windows, and windows that become pictures (graph/windows.h). */
+/* windows.c: images of a graph file that are cut into windows, and windows that become images (graph/windows.h). */
 #include "graph/windows.h"
 
 #include <math.h>

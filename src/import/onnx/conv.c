@@ -1,4 +1,4 @@
-/* conv.c: convolutions. Pictures lie as the request's `layout` says, whatever the file's axes are called:
+/* conv.c: convolutions. Images lie as the request's `layout` says, whatever the file's axes are called:
  * PyTorch's channels_last changes memory, not shapes. */
 #include <string.h>
 
@@ -10,7 +10,7 @@ bool ft__onnx_slide(ft_onnx_run *r, const ft_onnx_item *x, ft_onnx_window *w)
     bool up = ft__onnx_int(r->at, "ceil_mode", 0) != 0, same = !strncmp(automatic, "SAME", 4);
     w->axes = x->dims - 2;
     if (w->axes < 1 || w->axes > 3) {
-        ft__onnx_fail(r, FT_E_RANGE, "pictures of %d axes: [n, c] and one to three of space are expected", x->dims);
+        ft__onnx_fail(r, FT_E_RANGE, "images of %d axes: [n, c] and one to three of space are expected", x->dims);
         return false;
     }
     for (int i = 0; i < w->axes; i++) w->stride[i] = w->dilation[i] = 1;
@@ -45,7 +45,7 @@ bool ft__onnx_slide(ft_onnx_run *r, const ft_onnx_item *x, ft_onnx_window *w)
                 return false;
             }
             w->out[i] = room / w->stride[i] + 1;
-            /* A window that would start beyond the picture and its first padding is not counted. */
+            /* A window that would start beyond the image and its first padding is not counted. */
             if (up && room % w->stride[i] && w->out[i] * w->stride[i] < size + low) w->out[i]++;
         }
         w->even &= low == high && w->dilation[i] == 1 && w->stride[i] == w->stride[0] && low == w->pad[0] && !up;
@@ -161,7 +161,7 @@ void ft__onnx_conv_of(ft_onnx_run *r, ft_onnx_item *x, ft_onnx_item *weight, ft_
     int64_t dim[FT_ONNX_DIMS], groups = ft__onnx_int(r->at, "group", 1);
     if (!x || !weight) return;
     if (weight->dims != x->dims || x->dims < 3) {
-        ft__onnx_fail(r, FT_E_RANGE, "filters of %d axes for pictures of %d", weight->dims, x->dims);
+        ft__onnx_fail(r, FT_E_RANGE, "filters of %d axes for images of %d", weight->dims, x->dims);
         return;
     }
     for (int i = 0; i + 2 < x->dims; i++) w.kernel[i] = weight->dim[i + 2];
@@ -194,7 +194,7 @@ static void build_conv_transpose(ft_onnx_run *r)
     w.axes = x->dims - 2;
     if (weight->dims != x->dims || w.axes < 1 || w.axes > 3 || groups < 1 || weight->dim[0] != x->dim[1] ||
         x->dim[1] % groups) {
-        ft__onnx_fail(r, FT_E_RANGE, "filters of %lld channels for pictures of %lld", (long long)weight->dim[0],
+        ft__onnx_fail(r, FT_E_RANGE, "filters of %lld channels for images of %lld", (long long)weight->dim[0],
                       (long long)(x->dims > 1 ? x->dim[1] : 0));
         return;
     }

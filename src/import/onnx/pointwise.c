@@ -11,7 +11,7 @@ static bool raised_by_autocast(const char *op)
     return false;
 }
 
-/* A channel's bias beside pictures that lie channels-last is a row. */
+/* A channel's bias beside images that lie channels-last is a row. */
 static ft_ref beside(ft_onnx_run *r, ft_onnx_item *x, const ft_onnx_item *y)
 {
     int64_t rows, cols;

@@ -185,7 +185,7 @@ static const uint8_t channels_last[3][FT_ONNX_DIMS] = {{0, 2, 1}, {0, 2, 3, 1}, 
 
 bool ft__onnx_plain(const ft_onnx_item *x) { return !x->gaps && ft__onnx_lies(x, in_order); }
 
-/* Pictures that lie channels-last are rows of channels; anything else has its last axis as columns. */
+/* Images that lie channels-last are rows of channels; anything else has its last axis as columns. */
 void ft__onnx_extent(const ft_onnx_item *x, int64_t *rows, int64_t *cols, bool *strided)
 {
     bool plain = ft__onnx_plain(x);

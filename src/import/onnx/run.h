@@ -36,7 +36,7 @@ typedef struct ft_onnx_run {
     const ft_onnx_node *at; /* the node being built */
     ft_at label;            /* its place: a name in reports, and a site */
     ft_onnx_item nowhere;   /* for results that nobody takes */
-    bool nhwc;              /* pictures lie channels-last */
+    bool nhwc;              /* images lie channels-last */
     bool raises;            /* a norm that is written out was raised to fp32 */
     bool fuse;              /* written-out attention becomes the request's kind */
     bool deferred;          /* the node's sizes are not known beforehand, but the file declares its results */

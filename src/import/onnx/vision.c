@@ -1,4 +1,4 @@
-/* vision.c: batch norms, pools, and what else changes the size of a picture. */
+/* vision.c: batch norms, pools, and what else changes the size of an image. */
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void build_batchnorm(ft_onnx_run *r)
     memcpy(y->order, x->order, sizeof y->order);
     y->gaps = false;
     ft__onnx_extent(y, &rows, &cols, &strided);
-    if (x->dims > 2 && !ft__onnx_failed(r) && cols != channels) { /* NCHW: a row per picture and channel */
+    if (x->dims > 2 && !ft__onnx_failed(r) && cols != channels) { /* NCHW: a row per image and channel */
         from = ft__onnx_ref_as(r, x, x->dim[0] * channels,
                                (int64_t)(ft__onnx_count(x) / (double)(x->dim[0] * channels)));
     }
@@ -46,7 +46,7 @@ static void build_pool(ft_onnx_run *r)
     bool strided, most = !strcmp(r->at->op, "MaxPool");
     if (!x) return;
     if (x->dims < 3 || ft__onnx_ints(r->at, "kernel_shape", FT_ONNX_DIMS, w.kernel) != x->dims - 2) {
-        ft__onnx_fail(r, FT_E_RANGE, "\"kernel_shape\" does not go with a picture of %d axes", x->dims);
+        ft__onnx_fail(r, FT_E_RANGE, "\"kernel_shape\" does not go with an image of %d axes", x->dims);
         return;
     }
     if (!ft__onnx_slide(r, x, &w)) return;
@@ -122,7 +122,7 @@ static void build_resize(ft_onnx_run *r)
     y->ref = ft__other(r->b, r->label, "upsample", from, rows, cols, bytes, each * ft__onnx_count(y));
 }
 
-/* Regions of interest, sampled grids: the result's picture, bytes and some arithmetic per element. */
+/* Regions of interest, sampled grids: the result's image, bytes and some arithmetic per element. */
 static void build_sampled(ft_onnx_run *r)
 {
     ft_onnx_item *x = ft__onnx_operand(r, 0), *with = ft__onnx_operand(r, 1);

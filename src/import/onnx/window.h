@@ -1,10 +1,10 @@
-/* A window that moves over a picture, for conv.c and vision.c. */
+/* A window that moves over an image, for conv.c and vision.c. */
 #ifndef FT_IMPORT_ONNX_WINDOW_H
 #define FT_IMPORT_ONNX_WINDOW_H
 #include "import/onnx/run.h"
 
 typedef struct ft_onnx_window {
-    int axes; /* of the picture: 1, 2 or 3 */
+    int axes; /* of the image: 1, 2 or 3 */
     int64_t kernel[FT_ONNX_DIMS], stride[FT_ONNX_DIMS], dilation[FT_ONNX_DIMS], pad[2 * FT_ONNX_DIMS],
         out[FT_ONNX_DIMS];
     bool even; /* one stride and one padding on every side, no dilation: what kernels are fitted for */

@@ -1,7 +1,7 @@
 /* words.c: what sizes mean that the file leaves free, and which sizes it fixes.
  *
  * A free size has a word ("batch_size", "sequence_length") or stands where everybody puts that size. Batch and length
- * come from the request. Of pictures whose sides are free, 224 pixels are the usual; any other free size is taken as 1;
+ * come from the request. Of images whose sides are free, 224 pixels are the usual; any other free size is taken as 1;
  * both are said in a warning. */
 #include <ctype.h>
 #include <stdio.h>

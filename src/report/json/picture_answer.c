@@ -1,4 +1,4 @@
-/* picture_answer.c: a picture or a video of its prompt, as a member of an answer. */
+/* picture_answer.c: an image or a video of its prompt, as a member of an answer. */
 #include "report/json/picture_answer.h"
 
 #include <stdio.h>

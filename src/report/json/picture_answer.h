@@ -1,4 +1,4 @@
-/* A picture or a video of its prompt as JSON. */
+/* An image or a video of its prompt as JSON. */
 #ifndef FT_REPORT_JSON_PICTURE_ANSWER_H
 #define FT_REPORT_JSON_PICTURE_ANSWER_H
 #include "base/text.h"

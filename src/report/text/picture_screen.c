@@ -1,4 +1,4 @@
-/* picture_screen.c: what a picture or a video of its prompt takes, part by part. */
+/* picture_screen.c: what an image or a video of its prompt takes, part by part. */
 #include "report/text/picture_screen.h"
 
 #include <inttypes.h>
@@ -70,7 +70,7 @@ static void add_what(ft_text *out, const ft_style *style, const ft_generated *g)
                   ft__execution_words[g->execution], ft__attention_words[g->attention],
                   g->tiled ? ", decoded in tiles" : "");
     ft__ink(out, style, FT_INK_BOLD);
-    ft__text_addf(out, "\n  %s", g->size.frames > 0 ? "video" : "picture");
+    ft__text_addf(out, "\n  %s", g->size.frames > 0 ? "video" : "image");
     ft__ink_end(out, style);
     ft__text_add(out, "  ");
     ft__add_wrapped(out, style, t.at ? t.at : "");

@@ -1,4 +1,4 @@
-/* What a picture or a video of its prompt takes, as text. */
+/* What an image or a video of its prompt takes, as text. */
 #ifndef FT_REPORT_TEXT_PICTURE_SCREEN_H
 #define FT_REPORT_TEXT_PICTURE_SCREEN_H
 #include "report/text/style.h"
