@@ -122,6 +122,12 @@ static inline int32_t ft__group_find(const ft_fusion *f, int32_t at)
     return at;
 }
 
+/* Whether a storage of this block is more than a value inside its kernel. */
+static inline bool ft__fusion_written(const ft_fusion *f, ft_ref root)
+{
+    return (f->flags[root] & FT_FAR) || f->outside[root] || f->g->tensors[root].role == FT_GRADIENT;
+}
+
 void ft__fusion_emit(ft_fusion *f, const ft_node *n);
 void ft__fusion_hold(ft_fusion *f, ft_ref x); /* nothing runs, but x is still there */
 /* The kernel of a group, and the small ones beside it; returns the number of its node or -1 when nobody needs it. */

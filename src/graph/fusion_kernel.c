@@ -239,8 +239,7 @@ static void write_results(making *m, const ft_node *n, ft_part part, bool closed
     for (int i = 0; i < n->out_count; i++) {
         ft_ref x = n->out[i], r = f->root[x];
         const ft_tensor *t = &f->g->tensors[r];
-        bool kept = (f->flags[r] & FT_FAR) || f->outside[r] || t->role == FT_GRADIENT;
-        if (!kept || f->out_stamp[r] == m->mark) continue;
+        if (!ft__fusion_written(f, r) || f->out_stamp[r] == m->mark) continue;
         f->out_stamp[r] = m->mark;
         if (!closed && sums_down(n, part, t) && s->count < FT_NODE_INPUTS && r == x) {
             s->rows[s->count] = n->op.u.row.rows / 16;
