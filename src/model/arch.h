@@ -200,16 +200,16 @@ typedef struct ft_arch {
     bool scaled_head;                    /* what the head reads is scaled, not what it makes: minicpm3 */
     double attention_softcap, logit_softcap, embed_scale; /* embed_scale: 1 when none, else an extra multiply */
     bool scores_fp32, softmax_fp32, score_scale, baddbmm; /* eager attention as the implementation writes it */
-    bool score_mask;    /* eager attention masks scores by a mask of its own first: gpt_neo */
-    bool key_broadcast; /* a single key head is broadcast, not expanded: falcon */
-    bool sinks;         /* gpt_oss */
-    bool sink_scales;   /* granite_swa: a factor of attention's result instead of one more column of scores */
-    bool score_floor;   /* masked scores are raised to the format's lowest: xglm */
+    bool score_mask;         /* eager attention masks scores by a mask of its own first: gpt_neo */
+    bool key_broadcast;      /* a single key head is broadcast, not expanded: falcon */
+    bool sinks, sink_scales; /* gpt_oss; granite_swa: a factor of attention's result instead of a column of scores */
+    bool score_floor;        /* masked scores are raised to the format's lowest: xglm */
     bool mask_absent; /* asked for fused attention the library makes no mask, though scores are written out: rembert */
     bool never_masks; /* its code makes no mask of its own, traced or not: whisper, dinov2, diffusers' */
-    bool no_sdpa;     /* the implementation has eager (or flash) attention alone */
-    bool sinks_apart; /* scores with the sink have a name of their own beside those without: gpt_oss */
-    bool keys_spread; /* keys and values are copied for every head, attention has a mask: falcon-40b */
+    bool twin_unmasked;   /* another library's twin passes no mask and is meant where no stack is named: timm's vit */
+    bool no_sdpa;         /* the implementation has eager (or flash) attention alone */
+    bool sinks_apart;     /* scores with the sink have a name of their own beside those without: gpt_oss */
+    bool keys_spread;     /* keys and values are copied for every head, attention has a mask: falcon-40b */
     bool scores_returned; /* a layer returns its probabilities, which live on while the next one runs: bloom, gptj */
     int64_t window;       /* sliding window; 0: none */
     int64_t window_every; /* of each `window_every` layers the last one is full; 0: all alike */

@@ -311,11 +311,11 @@ static ft_ref in_order(ft_maker *m, ft_at at, ft_ref x, bool apart)
 /* Traced, transformers makes a mask even where nothing is hidden: "query >= 0" for each pair, one number along the keys
  * (masking_utils.py, bidirectional_mask_function). Its last stride is 0, which no fused kernel takes (sdp_utils_cpp.h,
  * check_last_dim_stride_equals_1): sdpa is taken apart. cuDNN takes a window's and one of numbers for each pair, the
- * memory-efficient kernel one that learns. timm passes none; an image that names no stack is its, forward. */
+ * memory-efficient kernel one that learns. A model with a twin that passes none is the twin where no stack is named. */
 static bool traced_with_mask(const ft_maker *m, const ft_scores *s)
 {
-    bool vit = m->arch->design == FT_VIT, timms = m->work->causal_by_name && vit;
-    bool library = (m->work->task == FT_TRAIN || (m->work->stack && vit)) && m->stack->passes_masks && !timms;
+    const bool twin = m->arch->twin_unmasked, other = m->work->causal_by_name && twin;
+    bool library = (m->work->task == FT_TRAIN || (m->work->stack && twin)) && m->stack->passes_masks && !other;
     bool has = (library && !m->arch->never_masks && !s->maskless) || s->mask;
     bool windowed = s->shape.window > 0 && s->shape.window < s->shape.kv_len, of_pairs = !s->mask_of_keys;
     bool real = windowed || (s->float_mask && of_pairs && (s->shape.masked || !m->b.training));
