@@ -11,9 +11,10 @@ typedef struct ft_pace {
 
 #define FT_PACE_ROUND_S 0.25 /* what a round should take */
 #define FT_PACE_RUN_S 1e-4   /* what starting another thread is worth */
-enum { FT_PACE_FIRST = 64, FT_PACE_RUN = 16, FT_PACE_MOST = 1 << 24 };
+enum { FT_PACE_FIRST = 8, FT_PACE_RUN = 16, FT_PACE_MOST = 1 << 24 };
 
-static inline ft_pace ft__pace_begin(void) { return (ft_pace){FT_PACE_FIRST, FT_PACE_RUN}; }
+/* Before anything is known, a few and each on its own: should they be plans, the first are there in seconds. */
+static inline ft_pace ft__pace_begin(void) { return (ft_pace){FT_PACE_FIRST, 1}; }
 
 /* Learns from a round of so many items; `least`: as many as there is room for beside each other. */
 static inline ft_pace ft__pace_next(size_t items, double seconds, size_t least)
