@@ -270,6 +270,14 @@ static int take_letters(cli_args *args, int argc, char **argv, int *at)
     return 0;
 }
 
+/* "-" in place of a file is standard input, as elsewhere; `batch` reads it itself. */
+static const char *operand_of(const cli_command *command, const char *argument)
+{
+    static const unsigned of_files = CLI_TRAIN | CLI_INFER | CLI_SERVE | CLI_SCALE | CLI_PLANS | CLI_CHOOSE |
+                                     CLI_COMPARE | CLI_TRACE | CLI_GPUS;
+    return command->bit & of_files && !strcmp(argument, "-") ? "/dev/stdin" : argument;
+}
+
 int cli_parse(const cli_command *command, int argc, char **argv, cli_args *out)
 {
     memset(out, 0, sizeof *out);
@@ -291,7 +299,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, cli_args *out)
         else if (options && argument[0] == '-' && argument[1])
             status = take_letters(out, argc, argv, &at);
         else
-            out->operands[out->operand_count++] = argument;
+            out->operands[out->operand_count++] = operand_of(command, argument);
     }
     if (status || cli_has(out, OPT_HELP) || cli_has(out, OPT_VERSION)) return status;
     if (out->operand_count < command->least)

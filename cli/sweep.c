@@ -60,7 +60,7 @@ int cli_sweep_parse(const cli_args *args, size_t most, cli_sweep *out)
     int given = 0;
     memset(out, 0, sizeof *out);
     for (int i = 0; i < args->given_count; i++) given += args->given[i].option == OPT_SWEEP;
-    if (given > 1) return cli_usage(args->command, "--sweep was given %d times; it takes one number", given);
+    if (given > 1) return cli_usage(args->command, "--sweep was given %d times; it goes over one number", given);
     ft_status status = ft__range_read(text, most, &range, &err);
     strcpy(out->key, range.key);
     out->x = range.x;
