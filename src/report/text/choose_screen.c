@@ -85,22 +85,22 @@ static void money_lines(ft_text *out, const ft_style *style, const ft_choice *c,
     const ft_offer *o = ft__choice_offer(c);
     ft__text_empty(a);
     ft__text_empty(b);
-    ft__text_add(a, "$ ");
+    ft__text_add(a, "$");
     add_usd(a, c->usd.at);
     add_span(b, style, &c->usd, add_usd);
     if (o)
-        ft__text_addf(b, "; %s %s, $ %.2f a GPU-hour (%s)", o->provider, o->instance, o->usd_per_hour / (double)o->gpus,
+        ft__text_addf(b, "; %s %s, $%.2f a GPU-hour (%s)", o->provider, o->instance, o->usd_per_hour / (double)o->gpus,
                       o->date);
     else
-        ft__text_addf(b, "; your price, $ %.2f a GPU-hour", c->own_usd);
+        ft__text_addf(b, "; your price, $%.2f a GPU-hour", c->own_usd);
     ft__line(out, style, "cost", a, b->at);
     if (!o) return;
     ft__text_empty(a);
     ft__text_empty(b);
-    ft__text_addf(a, "$ %.2f", c->price.median->usd_per_hour / (double)c->price.median->gpus);
+    ft__text_addf(a, "$%.2f", c->price.median->usd_per_hour / (double)c->price.median->gpus);
     ft__text_addf(b, "the median GPU-hour (%s)", c->price.median->provider);
     if (c->price.hyperscaler)
-        ft__text_addf(b, "; at a hyperscaler $ %.2f (%s)",
+        ft__text_addf(b, "; at a hyperscaler $%.2f (%s)",
                       c->price.hyperscaler->usd_per_hour / (double)c->price.hyperscaler->gpus,
                       c->price.hyperscaler->provider);
     ft__line(out, style, "", a, b->at);
@@ -163,7 +163,7 @@ static void near_one(ft_text *out, const ft_style *style, const char *which, con
 {
     ft__text_addf(out, "%s, %" PRId64 " %s %s, takes ", which, c->gpus, ft__times(style), c->gpu);
     ft__add_figure(out, c->days.at, 3);
-    ft__text_add(out, " days and $ ");
+    ft__text_add(out, " days and $");
     add_usd(out, c->usd.at);
 }
 

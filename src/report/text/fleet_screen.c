@@ -176,7 +176,7 @@ static void fewer_line(ft_text *out, const ft_style *style, const ft_fleet_choic
     ft__text_addf(&a, "%" PRId64 " %s %s", f->way.gpus, ft__times(style), c->gpu);
     add_way(&b, style, &f->way);
     if (f->offer)
-        ft__text_addf(&b, ": $ %.2f an hour at %s", f->usd_per_hour, f->offer->provider);
+        ft__text_addf(&b, ": $%.2f an hour at %s", f->usd_per_hour, f->offer->provider);
     else
         ft__text_add(&b, ": not for rent this way");
     if (f->network) ft__text_add(&b, f->way.prefill.tp ? ", caches need a network" : ", engines need a network");
@@ -196,13 +196,13 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_fleet_cho
     ft__line(out, style, "chosen", &a, b.at);
     ft__text_empty(&a);
     ft__text_empty(&b);
-    ft__text_addf(&a, "$ %.2f an hour", c->usd_per_hour);
-    ft__text_addf(&b, "$ %.3g for a million tokens; ", c->usd_per_million);
+    ft__text_addf(&a, "$%.2f an hour", c->usd_per_hour);
+    ft__text_addf(&b, "$%.3g for a million tokens; ", c->usd_per_million);
     if (o)
-        ft__text_addf(&b, "%s %s, $ %.2f a GPU-hour (%s)", o->provider, o->instance, o->usd_per_hour / (double)o->gpus,
+        ft__text_addf(&b, "%s %s, $%.2f a GPU-hour (%s)", o->provider, o->instance, o->usd_per_hour / (double)o->gpus,
                       o->date);
     else
-        ft__text_addf(&b, "your price, $ %.2f a GPU-hour", c->own_usd);
+        ft__text_addf(&b, "your price, $%.2f a GPU-hour", c->own_usd);
     ft__line(out, style, "cost", &a, b.at);
     if (c->kwh_per_million > 0) {
         ft__text_clear(&a);
@@ -220,7 +220,7 @@ static void chosen_lines(ft_text *out, const ft_style *style, const ft_fleet_cho
         ft__text_empty(&b);
         ft__add_figure(&a, c->days, 3);
         ft__text_add(&a, " days");
-        ft__text_addf(&b, "$ %.0f", c->usd);
+        ft__text_addf(&b, "$%.0f", c->usd);
         ft__line(out, style, "job", &a, b.at);
     }
     ft__text_empty(&a);

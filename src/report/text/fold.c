@@ -1,4 +1,5 @@
-/* fold.c: breaking long lines where columns end. Two blanks or more stand between columns, one between words. */
+/* fold.c: breaking long lines where columns end. Two blanks or more stand between columns, one between words. A remark in
+ * the last column goes on below itself where that leaves it half of the width. */
 #include "report/text/fold.h"
 
 #include <string.h>
@@ -32,12 +33,13 @@ static int width_of(const char *at, const char *end)
 typedef struct folder {
     ft_text *out;
     int most, at; /* columns of the terminal; where the cursor stands */
+    int again;    /* where a line goes on */
 } folder;
 
 static void go_on(folder *f)
 {
-    ft__text_addf(f->out, "\n%*s", GOES_ON, "");
-    f->at = GOES_ON;
+    ft__text_addf(f->out, "\n%*s", f->again, "");
+    f->at = f->again;
 }
 
 static void add_hard(folder *f, const char *at, const char *end)
@@ -61,7 +63,7 @@ static void add_words(folder *f, const char *at, const char *end)
         if (!first && f->at + 1 + width <= f->most) {
             ft__text_add(f->out, " ");
             f->at++;
-        } else if (!first || (f->at + width > f->most && f->at > GOES_ON)) {
+        } else if (!first || (f->at + width > f->most && f->at > f->again)) {
             go_on(f);
         }
         add_hard(f, at, stop);
@@ -75,10 +77,18 @@ static const char *cell_end(const char *at, const char *end)
     return at;
 }
 
+/* Whether this is a remark that stays in its column, the last of the line. */
+static bool hangs(const folder *f, int column, const char *at, const char *stop, const char *end)
+{
+    return stop == end && column >= GOES_ON && 2 * column <= f->most && memchr(at, ' ', (size_t)(stop - at));
+}
+
 static void fold_line(folder *f, const char *at, const char *end)
 {
     bool indented = at < end && *at == ' ', first = true, broken = false;
     f->at = 0;
+    f->again = GOES_ON;
+    while (end > at && end[-1] == ' ') end--;
     for (;;) {
         const char *blanks = at;
         while (at < end && *at == ' ') at++;
@@ -86,9 +96,11 @@ static void fold_line(folder *f, const char *at, const char *end)
         const char *stop = cell_end(at, end);
         while (stop > at && stop[-1] == ' ') stop--;
         int width = width_of(at, stop), before = first ? (indented ? INDENT : 0) : 2, gap = (int)(at - blanks);
-        if (f->at + gap + width <= f->most && !broken)
+        const bool hung = !broken && hangs(f, f->at + gap, at, stop, end);
+        if (!broken && (hung || f->at + gap + width <= f->most))
             before = gap; /* columns stay where they stand, as long as they can */
-        if (first || f->at + before + width <= f->most) {
+        if (hung) f->again = f->at + gap;
+        if (first || hung || f->at + before + width <= f->most) {
             ft__text_addf(f->out, "%*s", before, "");
             f->at += before;
         } else {

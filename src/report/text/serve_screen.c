@@ -283,6 +283,7 @@ static bool advice(ft_text *out, const ft_style *style, const ft_serving *s)
     ft_columns c;
     ft__text_add(out, "\n");
     ft__columns_init(&c, priced ? "lrrrrrrr" : "lrrrrrr");
+    if (priced) c.drop = "h"; /* dollars go the way of tokens/s/GPU */
     for (size_t i = 0; i < columns; i++) ft__cell_add(&c, heads[i]);
     ft_serving_advice now = {.gpus = s->gpus,
                              .ttft_ms = ft__tally_mean(&s->out->ttft),
