@@ -211,7 +211,7 @@ export function GpuView(p: { is: Words; of: Catalogue }): JSX.Element {
                         remark={`of ${gib(a.memory.capacity_bytes)}`}
                     />
                     <Figure
-                        name="held back by"
+                        name="bound by"
                         value={a.regime.bound}
                         remark={`compute ${percent(a.regime.compute)}, memory ${percent(a.regime.memory)}, overhead ${percent(a.regime.overhead)}`}
                     />

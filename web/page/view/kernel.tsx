@@ -202,7 +202,7 @@ export function KernelView(p: { is: Words; of: Catalogue }): JSX.Element {
                             remark={`${bytes(a.bytes ?? 0)}${gpu ? `, ${percent((a.achieved_gbps ?? 0) / gpu.memory_gbps)} of the peak` : ''}`}
                         />
                         <Figure
-                            name="held back by"
+                            name="bound by"
                             value={a.bound}
                             remark={a.roofline_ms ? `the roofline alone says ${ms(a.roofline_ms)}` : ''}
                         />

@@ -169,7 +169,7 @@ export function Headline(p: { a: Step; before: Step | null; task: string; clear:
                 delta={<Delta now={m.peak_bytes} before={p.before?.memory.peak_bytes} />}
             />
             <Figure
-                name="held back by"
+                name="bound by"
                 value={a.regime.bound}
                 remark={bounds
                     .filter((b) => a.regime[b] >= 0.005)

@@ -177,7 +177,7 @@ function Report(p: { a: Trace }): JSX.Element {
                 )}
                 {a.regime && (
                     <Figure
-                        name="held back by"
+                        name="bound by"
                         value={a.regime.bound}
                         remark={bounds
                             .filter((b) => a.regime![b] >= 0.005)
