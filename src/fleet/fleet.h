@@ -69,7 +69,7 @@ typedef struct ft_fleet {
 ft_status ft__fleet_of(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
                        ft_error *err);
 void ft__fleet_free(ft_fleet *f);
-/* The same, and nobody asks how many GPUs would do where none stands: `least_gpus` is then what the search came upon. */
+/* The same, and nobody asks how many GPUs would do where none stands: `least_gpus` is what the search came upon. */
 ft_status ft__fleet_search(const ft_context *ft, ft_scratch *scratch, const ft_plan_request *r, ft_fleet *out,
                            ft_error *err);
 /* How many GPUs would do, of a search where nothing stands (larger.c). */

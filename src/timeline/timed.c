@@ -224,14 +224,14 @@ static double energy_lost(const ft_run *t, const ft_step *step, double span)
  * clock gives up, and all that is bound by arithmetic slows down with it: attention, which alone never meets the limit,
  * as well. It does so within a tenth of a second (data/measurements/h200/settling.jsonl). Training steps shorter than
  * that came with pauses between them when they were measured. Who trains on many GPUs does it for hours, micro-batch
- * after micro-batch, with an update after so many; who issues passes ahead leaves no pause either, and no denoiser rests
- * between its passes. Other passes that only go forward are repeated by whoever serves or times them, and settle at
- * what all their kernels draw; without a host they are kernels by themselves, from rest. Nothing but products takes, in
- * the end, what ft__power_draw says. GPUs that wait for each other have the clock of the one among them that needs the
- * most power.
+ * after micro-batch, with an update after so many; who issues passes ahead leaves no pause either, and no denoiser
+ * rests between its passes. Other passes that only go forward are repeated by whoever serves or times them, and settle
+ * at what all their kernels draw; without a host they are kernels by themselves, from rest. Nothing but products takes,
+ * in the end, what ft__power_draw says. GPUs that wait for each other have the clock of the one among them that needs
+ * the most power.
  *
- * Products in fp32 exceed the limit of small boards alone, whose steps were all published of loops without a pause: what
- * they draw too much is lost from the first step on. */
+ * Products in fp32 exceed the limit of small boards alone, whose steps were all published of loops without a pause:
+ * what they draw too much is lost from the first step on. */
 static double clock_lost(const ft_run *t, const ft_step *step)
 {
     double excess = 0, lasting = 0, busy = 0, hungriest = ft__power_hungriest(t->work->fleet);

@@ -65,8 +65,8 @@ static void nothing_beats_the_roofline(void **state)
     }
 }
 
-/* A head of 40 runs as one of 64, and the zeros in it draw a half of what numbers do: where power is what holds a board,
- * it takes more than its 40/64 of the time. With watts to spare padding alone counts. */
+/* A head of 40 runs as one of 64, and the zeros in it draw a half of what numbers do: where power is what holds a
+ * board, it takes more than its 40/64 of the time. With watts to spare padding alone counts. */
 static void heads_that_are_padded_draw_for_what_runs(void **state)
 {
     (void)state;

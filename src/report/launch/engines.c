@@ -28,8 +28,8 @@ static int64_t asked_whole(const ft_fleet *f, const char *key, int64_t own)
     return own > 0 ? own : ft__json_whole_of(said);
 }
 
-/* What an engine loads: a name of the catalogue by its checkpoint on the hub. Other spellings of a name stand for several
- * checkpoints, and a hub's id and a path for themselves. */
+/* What an engine loads: a name of the catalogue by its checkpoint on the hub. Other spellings of a name stand for
+ * several checkpoints, and a hub's id and a path for themselves. */
 static const char *checkpoint(const char *name)
 {
     const ft_model_entry *entry = ft__model_find(name);

@@ -1,5 +1,5 @@
-/* fold.c: breaking long lines where columns end. Two blanks or more stand between columns, one between words. A remark in
- * the last column goes on below itself where that leaves it half of the width. */
+/* fold.c: breaking long lines where columns end. Two blanks or more stand between columns, one between words. A remark
+ * in the last column goes on below itself where that leaves it half of the width. */
 #include "report/text/fold.h"
 
 #include <string.h>
