@@ -47,8 +47,7 @@ static int add_gpus(cli_asker *a)
     for (size_t i = 0; list && i < a->gpu_count; i++)
         for (const char *at = a->gpus[i]; *at;) {
             size_t length = strcspn(at, ",");
-            if (length && json_array_append_new(list, json_stringn(at, length)) != 0)
-                return cli_complain(FT_E_MEMORY, "out of memory, or text that is not UTF-8");
+            if (length && json_array_append_new(list, json_stringn(at, length)) != 0) return cli_ask_unread(a->args);
             at += length + (at[length] == ',');
         }
     return cli_asker_set(a, FT_KEY_ID_GPU, list) ? 0 : cli_complain(FT_E_MEMORY, "out of memory");
@@ -66,7 +65,7 @@ static int add_again(cli_asker *a, cli_option_id option)
     ft_key_id id = (ft_key_id)(cli_options[option].key - ft__keys);
     bool fine = count < 2 || (!all.failed && ft__key_put(a->object, id, ft__key_typed(id, all.at)));
     ft__text_free(&all);
-    return fine ? 0 : cli_complain(FT_E_MEMORY, "out of memory, or text that is not UTF-8");
+    return fine ? 0 : cli_ask_unread(a->args);
 }
 
 static int print_fleet(const cli_asker *a, const ft_fleet_chosen *c)

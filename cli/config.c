@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ask.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "toml.h"
@@ -116,6 +117,18 @@ static bool file_of(char *out, size_t room, bool *must)
     return length > 0 && (size_t)length < room;
 }
 
+/* Settings become requests, which are UTF-8, as TOML is. */
+static ft_status spelt(const cli_config *c, const char *text, size_t length, ft_error *err)
+{
+    int line = 1;
+    for (size_t at = 0, n; at < length; at += n) {
+        n = ft__utf8_length(text + at, length - at);
+        if (!n) return ft__fail_at(err, FT_E_SYNTAX, c->file, line, 0, "a byte that is not UTF-8");
+        line += text[at] == '\n';
+    }
+    return FT_OK;
+}
+
 static ft_status read_file(cli_config *c, ft_error *err)
 {
     char path[4096];
@@ -126,7 +139,8 @@ static ft_status read_file(cli_config *c, ft_error *err)
     c->file = strdup(path);
     if (!c->file) return ft__no_memory(err);
     FT_TRY(ft__file_read(path, FILE_CAP, &text, &length, err));
-    ft_status status = cli_toml_read(text, length, c->file, take, c, err);
+    ft_status status = spelt(c, text, length, err);
+    if (status == FT_OK) status = cli_toml_read(text, length, c->file, take, c, err);
     free(text);
     return status;
 }
@@ -139,6 +153,8 @@ ft_status cli_config_read(cli_config *c, ft_error *err)
     for (int i = 0; i < SETTINGS; i++) {
         const char *said = getenv(settings[i].variable);
         if (!said || !*said) continue;
+        if (!cli_is_utf8(said))
+            return ft__fail_at(err, FT_E_SYNTAX, settings[i].variable, 0, 0, "its value is not UTF-8");
         for (const char *at = said; *at;) { /* "h100_sxm,h200_sxm" is two; a path or a price is one */
             size_t length = settings[i].listed ? strcspn(at, ",") : strlen(at);
             if (length) FT_TRY(keep(c, settings[i].option, at, length, settings[i].variable, err));

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/answer.h"
+#include "ask.h"
 #include "base/json_write.h"
 #include "commands.h"
 #include "config.h"
@@ -173,6 +174,8 @@ static int look(report *r, const char *const *named, size_t count)
     r->here_count = cli_gpus_here(proc && *proc ? proc : "/proc", r->here);
     r->gpus = calloc(count + r->here_count * CLI_GPU_ALIKE + 1, sizeof *r->gpus);
     if (!r->gpus || !r->scratch) return cli_complain(FT_E_MEMORY, "out of memory");
+    for (size_t i = 0; i < count; i++)
+        if (!cli_is_utf8(named[i])) return cli_ask_unread(r->args);
     for (size_t i = 0; i < count; i++)
         if (ft__basis_of(ft__answer_asking, &asking, named[i], &r->gpus[r->gpu_count++], &err) != FT_OK)
             return cli_fail(&err);
