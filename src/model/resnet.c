@@ -84,10 +84,9 @@ void ft__make_resnet(ft_maker *m)
     /* As whoever trains on matrix units keeps images; transformers leaves them NCHW, turned round at each filter. A
      * compiled model turns its input once and stays so: Inductor makes convolutions channels-last unless a net has
      * grouped ones, more channels in than out behind larger filters, or few of them (torch/_inductor/graph.py,
-     * decide_layout_opt), none of which a ResNet has. In fp32 pictures stay as they are said to lie: XLA leaves them
+     * decide_layout_opt), none of which a ResNet has. In fp32 images stay as they are said to lie: XLA leaves them
      * there (its layout assignment asks for matrix units first), and Inductor's are unmeasured. On AMD's GPUs earlier
      * versions of PyTorch convolve channels first, and Inductor leaves layouts alone (config.layout_optimization). */
-     * decide_layout_opt), none of which a ResNet has. In fp32 images stay as they are said to lie: XLA leaves them
     bool compiled = ft__compiles(m->work);
     b->channels_last = !m->work->nchw || (compiled && b->math != FT_FP32 && b->math != FT_FP64);
     if (ft__turns_pictures(m->work)) b->channels_last = false;
