@@ -90,8 +90,9 @@
       "known is treated as that")                                                                                      \
     FLAG(STACK, "stack", NAMED, 0, 0, NO_WORDS, DEPENDS, "stack", 0, "NAME", STEPS | INFER | LARGEST,                  \
       "the software [as the other options imply]: automodel, ddp, deepspeed, framework, fsdp, fsdp2, gpt_fast, "       \
-      "gpt_neox, hf_trainer, hf_trainer_2024, internevo, kempnerforge, liger, litgpt, llm_c, llm_foundry, maxtext, "   \
-      "megatron, megatron_2021, megatron_2022, megatron_2023, megatron_deepspeed, megatron_deepspeed_2023, "           \
+      "gpt_neox, hf_trainer, hf_trainer_2024, hf_trainer_liger, internevo, kempnerforge, liger, litgpt, llm_c, "       \
+      "llm_foundry, maxtext, megatron, megatron_2021, megatron_2022, megatron_2023, megatron_deepspeed, "              \
+      "megatron_deepspeed_2023, "                                                                                      \
       "megatron_llama, megatron_recipe, nanochat, nanotron, nemo, nemo_rl, nemo_rl_2025, paddle, pax, peft, peft_2024, "\
       "pytorch, qwen_finetune, recipe_2023, sharded, tensorflow, tensorrt, torchtitan, torchtune, "                    \
       "transformer_engine_2024, trl, unsloth, xla, or a file",                                                         \

@@ -147,7 +147,7 @@ static const bound further[] = {
     {"milabench, MI325X", 0.355, 0.225, 14},
     {"milabench, A100", 0.125, 0.125, 8},
     {"milabench, adapters", 0.16, 0.155, 7},
-    {"milabench by AMD, MI250", 0.195, 0.195, 2},
+    {"milabench by AMD, MI250", 0.195, 0.2, 2},
     {"KempnerForge, Llama 3 (H200)", 0.13, 0.075, 14},
     {"ATorch, Llama 2 7B (A100)", 0.055, 0.05, 8},
     {"ATorch, Llama 2 7B (A100), 3D", 0.095, 0.095, 6},
