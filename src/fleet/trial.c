@@ -196,11 +196,20 @@ ft_status ft__fleet_try(ft_fleet_bench *b, ft_way *w, double rate, ft_error *err
     return status;
 }
 
+/* As an answer writes it: near the most that is kept a seventh digit decides who waits for whom, and who asks for the
+ * rate that was found is to find what the plan says. */
+static double as_said(double rate)
+{
+    enum { DIGITS = 6 };
+    const double places = DIGITS - 1 - floor(log10(rate)), unit = pow(10, fabs(places));
+    return places < 0 ? round(rate / unit) * unit : round(rate * unit) / unit;
+}
+
 /* Doubles or halves until the objectives break or hold, then halves the gap. */
 static ft_status find(ft_fleet_bench *b, ft_way *way, double guess, ft_error *err)
 {
     ft_way tried = *way;
-    double low = 0, high = 0, rate = guess;
+    double low = 0, high = 0, rate = as_said(guess);
     for (;;) {
         b->verdict_alone = rate >= FT_K_FLEET_LEAST_RATE;
         ft_status status = ft__fleet_try(b, &tried, rate, err);
@@ -218,7 +227,7 @@ static ft_status find(ft_fleet_bench *b, ft_way *way, double guess, ft_error *er
         }
         if (low > 0 && high > 0 && high - low <= FT_K_FLEET_FOUND * low) return FT_OK;
         if (rate > FT_K_FLEET_MOST_RATE) return FT_OK;
-        rate = low > 0 && high > 0 ? sqrt(low * high) : low > 0 ? 2 * rate : rate / 4;
+        rate = as_said(low > 0 && high > 0 ? sqrt(low * high) : low > 0 ? 2 * rate : rate / 4);
     }
 }
 
